@@ -359,13 +359,18 @@ fn what_a_session_is_made_of_is_counted() {
 #[test]
 fn an_idle_think_time_is_no_part_of_an_iteration() {
     let place = Place::new();
-    let arguments =
-        ["-m", "null", "--think-time", "20ms", "-p", "same-core", "--iterations", "3", "--rounds", "1"];
-    let (results, said) = measured(&place, &arguments);
-    let paced = asked(&results).next().unwrap();
-    let sample = &paced.samples[0];
-    assert_eq!(sample.iterations, 3);
-    assert!(sample.iteration_ns() < 10e6, "{said}");
+    for (mechanism, think_time, cpus) in
+        [("null", "20ms", "same-core"), ("pipe", "20ms-cold", "same-llc|smt")]
+    {
+        let which = ["-m", mechanism, "-w", "latency", "-p", cpus, "--think-time", think_time];
+        let (results, said) =
+            measured(&place, &[&which[..], &["--iterations", "3", "--rounds", "1"]].concat());
+        let paced = asked(&results).next().unwrap();
+        assert_eq!(paced.case.pace.to_string(), format!("think-time={think_time}"));
+        let sample = &paced.samples[0];
+        assert_eq!(sample.iterations, 3);
+        assert!(sample.iteration_ns() < 10e6, "{said}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod holders;
 mod objects;
 mod process_events;
 mod raw;
+mod room_watches;
 mod shared_memory;
 mod socket_diagnostics;
 pub mod starter;

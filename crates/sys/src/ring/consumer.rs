@@ -97,13 +97,13 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     }
 
     /// As [`find_bytes`](Self::find_bytes), for a caller that reads in place.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn peek_place(&mut self) -> Result<(usize, usize), Errno> {
         self.find_bytes()
     }
 
     /// As [`advance`](Self::advance), for a caller that reads in place and may be wrong.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn release(&mut self, bytes: usize) -> Result<(), Errno> {
         let Piece { length_bytes, read_bytes, .. } = self.incoming.piece;
         if !(1..=length_bytes - read_bytes).contains(&bytes) {

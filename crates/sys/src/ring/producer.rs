@@ -158,7 +158,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
 
     /// Where a next part of at most `most_bytes` may be written, and its length. Waits until the place is this
     /// endpoint's alone, which it stays until this endpoint sends. Places are chosen as for bytes that are copied.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn reserve_place(&mut self, most_bytes: usize) -> Result<(usize, usize), Errno> {
         let (place, at, length_bytes) = if self.holds_token && most_bytes <= MAILBOX_BYTES {
             (Place::Mailbox, Self::place_in_mailbox(most_bytes).0, most_bytes)
@@ -181,7 +181,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     }
 
     /// Sends the first `bytes` of what was reserved, which are written by now.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn commit(&mut self, bytes: usize) -> Result<(), Errno> {
         let Reservation { header, place, at, length_bytes } = self.outgoing.reservation;
         if header != self.outgoing.header || !(1..=length_bytes).contains(&bytes) {
