@@ -358,10 +358,10 @@ fn what_a_session_is_made_of_is_counted() {
 
 #[test]
 fn an_idle_think_time_is_no_part_of_an_iteration() {
-    let place = Place::new();
     for (mechanism, think_time, cpus) in
         [("null", "20ms", "same-core"), ("pipe", "20ms-cold", "same-llc|smt")]
     {
+        let place = Place::new();
         let which = ["-m", mechanism, "-w", "latency", "-p", cpus, "--think-time", think_time];
         let (results, said) =
             measured(&place, &[&which[..], &["--iterations", "3", "--rounds", "1"]].concat());
