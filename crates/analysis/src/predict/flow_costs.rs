@@ -251,17 +251,9 @@ impl DrawnCosts {
         EndCost { path_ns: cpu_ns, cpu_ns, switches }
     }
 
-    /// The least time between two messages of a stream whose ends are on two CPUs. To a receiver that `sleeps` it is what the stream
-    /// was measured to take, in which sender and receiver slept for each other; to one that is at work, what the slower of them does.
-    pub(super) fn pace_ns(&self, bytes: f64, sleeps: bool) -> f64 {
-        let Some(lines) = &self.stream_apart else { return 0.0 };
-        let measured_ns = lines.elapsed.at(bytes);
-        let awake_ns = |end| self.streamed(end, bytes, Ends::Apart, false).cpu_ns;
-        if sleeps {
-            measured_ns
-        } else {
-            measured_ns.min(awake_ns(FlowEnd::From).max(awake_ns(FlowEnd::To)))
-        }
+    /// The least time between two messages of a stream whose ends are on two CPUs.
+    pub(super) fn pace_ns(&self, bytes: f64) -> f64 {
+        self.stream_apart.as_ref().map_or(0.0, |lines| lines.elapsed.at(bytes))
     }
 
     fn lines(&self, ends: Ends) -> Option<&CaseLines> {

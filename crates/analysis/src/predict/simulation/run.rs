@@ -455,10 +455,9 @@ impl<'a> Run<'a> {
 
     /// The part of a message is with the kernel. It comes no sooner than the stream is fast.
     fn part_sent(&mut self, part: Arrived, cpu: usize) {
-        let sleeps = self.processes[self.scenario.flows[part.flow].to].state == ThreadState::Asleep;
         let pace_ns = match part.is_together {
             true => 0.0,
-            false => part.share() * self.setup.costs[part.flow].pace_ns(part.whole_bytes as f64, sleeps),
+            false => part.share() * self.setup.costs[part.flow].pace_ns(part.whole_bytes as f64),
         };
         let channel = &mut self.channels[part.flow];
         channel.held_bytes += part.bytes;
