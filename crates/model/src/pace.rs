@@ -98,6 +98,11 @@ impl Pace {
         }
     }
 
+    /// Whether both endpoints fill their caches with something else between iterations.
+    pub fn has_cold_caches(self) -> bool {
+        matches!(self, Pace::ColdThinkTime(_))
+    }
+
     /// For a heading; `None` for back to back, which is not mentioned.
     pub fn in_words(self) -> Option<String> {
         match self {
@@ -120,7 +125,7 @@ impl fmt::Display for Pace {
             Pace::BackToBack => f.write_str("back-to-back"),
             Pace::ThinkTime(ns) | Pace::ColdThinkTime(ns) => {
                 let time = humantime::format_duration(std::time::Duration::from_nanos(*ns));
-                let cold = if matches!(self, Pace::ColdThinkTime(_)) { Self::COLD } else { "" };
+                let cold = if self.has_cold_caches() { Self::COLD } else { "" };
                 write!(f, "think-time={time}{cold}")
             }
             Pace::Rate(Rate { per_s, arrivals }) => {

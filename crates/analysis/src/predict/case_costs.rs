@@ -38,10 +38,9 @@ pub struct CostCase {
 impl CostCase {
     /// That of `case`; `None` of a case on which no prediction rests.
     pub fn of(case: &Case) -> Option<Self> {
-        let (think_time_ns, has_cold_caches) = match case.pace {
-            Pace::BackToBack => (0, false),
-            Pace::ThinkTime(ns) => (ns, false),
-            Pace::ColdThinkTime(ns) => (ns, true),
+        let think_time_ns = match case.pace {
+            Pace::BackToBack => 0,
+            Pace::ThinkTime(ns) | Pace::ColdThinkTime(ns) => ns,
             Pace::Rate(_) => return None,
         };
         let is_plain =
@@ -58,7 +57,7 @@ impl CostCase {
             workload: case.workload,
             place,
             think_time_ns,
-            has_cold_caches,
+            has_cold_caches: case.pace.has_cold_caches(),
         })
     }
 }

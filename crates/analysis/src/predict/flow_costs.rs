@@ -120,10 +120,10 @@ impl FlowCosts {
             |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
         let [together, apart, anywhere] = [0, 1, 2].map(|at| lines(&self.answered[at]));
         let [stream_together, stream_apart, stream_anywhere] = [0, 1, 2].map(|at| lines(&self.streamed[at]));
-        let asleep: Vec<(u64, CaseLines)> =
-            self.asleep.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect();
-        let cold: Vec<(u64, CaseLines)> =
-            self.cold.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect();
+        let mut after_think_times = |cases: &[(u64, FittedCase)]| -> Vec<(u64, CaseLines)> {
+            cases.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect()
+        };
+        let (asleep, cold) = (after_think_times(&self.asleep), after_think_times(&self.cold));
         let stay = match self.is_stream {
             true => stay([&stream_together, &stream_apart, &stream_anywhere]),
             false => stay([&together, &apart, &anywhere]),

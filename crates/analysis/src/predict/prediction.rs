@@ -370,7 +370,9 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
     }
     let mut without_sleep: Vec<String> = Vec::new();
     for flow in scenarios.into_iter().flat_map(|scenario| &scenario.flows).filter(|flow| !flow.is_stream()) {
-        let slept = costs.basis(&flow.mechanism, Workload::Latency).any(|(case, ..)| case.think_time_ns > 0);
+        let slept = costs
+            .basis(&flow.mechanism, Workload::Latency)
+            .any(|(case, ..)| case.think_time_ns > 0 && !case.has_cold_caches);
         let name = flow.mechanism.to_string();
         if !slept && !without_sleep.contains(&name) {
             without_sleep.push(name);

@@ -22,10 +22,8 @@ pub(crate) struct Pacer {
 }
 
 enum Waits {
-    /// For so many ticks after the last iteration.
-    ThinkTime(u64),
-    /// The same, and meanwhile the caches are filled with something else.
-    ColdThinkTime(u64, CacheDisplacer),
+    /// For so many ticks after the last iteration, and meanwhile what fills the caches runs, where they are to be cold.
+    ThinkTime(u64, Option<CacheDisplacer>),
     /// Until the next iteration is due.
     Due(Due),
 }
@@ -51,8 +49,9 @@ impl Pacer {
         let now = clock.now();
         let waits = match pace {
             Pace::BackToBack => return None,
-            Pace::ThinkTime(ns) => Waits::ThinkTime(clock.ticks(ns as f64)),
-            Pace::ColdThinkTime(ns) => Waits::ColdThinkTime(clock.ticks(ns as f64), CacheDisplacer::new()),
+            Pace::ThinkTime(ns) | Pace::ColdThinkTime(ns) => {
+                Waits::ThinkTime(clock.ticks(ns as f64), pace.has_cold_caches().then(CacheDisplacer::new))
+            }
             Pace::Rate(rate) => Waits::Due(Due {
                 interval_ticks: clock.ticks_per_ns() * rate.interval_ns(),
                 distances: distances(rate.arrivals, seed),
@@ -69,7 +68,7 @@ impl Pacer {
     /// How long the schedule was and how late its last iteration began; `None` without a schedule.
     pub(crate) fn schedule(&self) -> Option<ScheduleSample> {
         match &self.waits {
-            Waits::ThinkTime(_) | Waits::ColdThinkTime(..) => None,
+            Waits::ThinkTime(..) => None,
             Waits::Due(due) => Some(ScheduleSample {
                 span_ns: self.clock.ns(due.due_ticks as u64),
                 late_ns: self.clock.ns(due.late_ticks.last().copied().unwrap_or(0)),
@@ -88,17 +87,6 @@ pub(crate) fn wall_ns(pace: Pace, iteration_ns: f64) -> f64 {
         }
         Pace::Rate(rate) => iteration_ns.max(rate.interval_ns()),
     }
-}
-
-/// Waits awake until it is `ticks` after `since`, and says when that was.
-#[inline(always)]
-fn wait(clock: &Clock, since: Stamp, ticks: u64) -> Stamp {
-    let mut now = clock.now();
-    while Clock::ticks_between(since, now) < ticks {
-        std::hint::spin_loop();
-        now = clock.now();
-    }
-    now
 }
 
 /// Room for `count` values, with every page of it touched.
@@ -143,11 +131,16 @@ impl Watch for Pacer {
     #[inline(always)]
     fn before(&mut self) {
         match &mut self.waits {
-            Waits::ThinkTime(ticks) => self.began = wait(&self.clock, self.clock.now(), *ticks),
-            Waits::ColdThinkTime(ticks, caches) => {
+            Waits::ThinkTime(ticks, caches) => {
                 let idle_since = self.clock.now();
-                caches.run();
-                self.began = wait(&self.clock, idle_since, *ticks);
+                if let Some(caches) = caches {
+                    caches.run();
+                }
+                self.began = self.clock.now();
+                while Clock::ticks_between(idle_since, self.began) < *ticks {
+                    std::hint::spin_loop();
+                    self.began = self.clock.now();
+                }
             }
             Waits::Due(due) => {
                 due.due_ticks += due.interval_ticks * due.distances[due.iteration % due.distances.len()];

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::protocol::message::PeerMessage;
 use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use model::speed::SpeedReading;
-use model::{EndpointRole, Pace, Workload};
+use model::{EndpointRole, Workload};
 use std::ops::Range;
 use sys::displace::CacheDisplacer;
 use sys::usage::of_this_thread;
@@ -50,8 +50,7 @@ impl<'a> Server<'a> {
         };
         let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
         let network = session.network_meter(endpoint.network_socket());
-        let is_cold = matches!(session.orders.case.pace, Pace::ColdThinkTime(_));
-        let caches = is_cold.then(CacheDisplacer::new);
+        let caches = session.orders.case.pace.has_cold_caches().then(CacheDisplacer::new);
         Ok(Self { session, link, clock, endpoint, delay, speed, network, caches })
     }
 

@@ -129,8 +129,8 @@ impl Endpoint {
         let message = &mut memory[start..start + self.size_bytes];
         match (self.is_stream, self.is_client) {
             (false, true) => self.serve_round_trips(&mut |iterations| match self.delay_steps {
-                None => ask(input, output, message, iterations),
-                Some(steps) => ask_after(steps, input, output, message, iterations),
+                None => ask(input, output, message, iterations, || {}),
+                Some(steps) => ask(input, output, message, iterations, || multiply(steps)),
             }),
             (false, false) => {
                 self.serve_round_trips(&mut |iterations| answer(input, output, message, iterations))
@@ -226,31 +226,17 @@ fn serve(mut slice: impl FnMut(Orders) -> Result<Answer, Errno>) -> Io<()> {
 
 // ---- the loops ----
 
+/// `before` runs before each message; there are two such loops, one of which does nothing there.
 #[inline(never)]
 fn ask(
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,
     message: &mut [u8],
     iterations: u64,
+    before: impl Fn(),
 ) -> Result<(), Errno> {
     for _ in 0..iterations {
-        write_all(output, message)?;
-        read_all(input, message)?;
-    }
-    Ok(())
-}
-
-/// The same, with a delay before each message.
-#[inline(never)]
-fn ask_after(
-    delay_steps: u64,
-    input: BorrowedFd<'_>,
-    output: BorrowedFd<'_>,
-    message: &mut [u8],
-    iterations: u64,
-) -> Result<(), Errno> {
-    for _ in 0..iterations {
-        multiply(delay_steps);
+        before();
         write_all(output, message)?;
         read_all(input, message)?;
     }
