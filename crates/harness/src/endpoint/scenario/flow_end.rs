@@ -95,17 +95,19 @@ impl FlowEnd {
         }
     }
 
-    /// Receives the message `number`, of a size that is drawn from `sizes`, with so many descriptors. Returns its number, which is
-    /// a later one where messages were lost, and its size.
+    /// Receives the message `number`, of a size that is drawn from `sizes`, with so many descriptors. Says `has_part` of each part of
+    /// it that is there, before it waits for the next: the number of the message, and what share of it the part is. Returns its number,
+    /// which is a later one where messages were lost, and its size.
     pub(super) fn receive(
         &mut self,
         number: u64,
         (sizes, what): (&Mix<Size>, DrawKind),
         fds: u32,
+        mut has_part: impl FnMut(u64, f64),
     ) -> Result<(u64, u64), LoopError> {
         let (number, size, came) = if self.comes_in_parts {
             let size = self.draws.value(sizes, what, number).as_usize();
-            (number, size, self.receive_bytes(size, fds > 0)?)
+            (number, size, self.receive_bytes(size, fds > 0, |share| has_part(number, share))?)
         } else {
             let Arrived { bytes, fds: came } = self.part(0, self.incoming.len(), fds > 0)?;
             let number = match self.endpoint.loses() {
@@ -117,6 +119,7 @@ impl FlowEnd {
                 return Err(LoopError::Payload { iteration: number, at: bytes.min(size) });
             }
             (self.start, self.end) = (0, 0);
+            has_part(number, 1.0);
             (number, size, came)
         };
         if came != fds as usize {
@@ -129,13 +132,24 @@ impl FlowEnd {
         Ok((number, size as u64))
     }
 
-    /// Receives until there are `size` bytes. Returns how many descriptors came.
-    fn receive_bytes(&mut self, size: usize, with_fds: bool) -> Result<usize, LoopError> {
+    /// Receives until there are `size` bytes, and says `has_part` before each read and at the end which share of them has come since.
+    /// Returns how many descriptors came.
+    fn receive_bytes(
+        &mut self,
+        size: usize,
+        with_fds: bool,
+        mut has_part: impl FnMut(f64),
+    ) -> Result<usize, LoopError> {
         let mut came = 0;
         self.incoming.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
+        let mut had = 0;
         let mut is_due = size == 0 || self.end < size;
         while is_due {
+            if self.end > had {
+                has_part((self.end - had) as f64 / size as f64);
+                had = self.end;
+            }
             let rest = size.saturating_sub(self.end).max(1);
             let most = self.read_bytes.unwrap_or(rest);
             let Arrived { bytes, fds } = self.part(self.end, self.end + most, with_fds)?;
@@ -143,6 +157,7 @@ impl FlowEnd {
             came += fds;
             is_due = self.end < size;
         }
+        has_part(if size == 0 { 1.0 } else { (size - had) as f64 / size as f64 });
         Ok(came)
     }
 

@@ -9,7 +9,7 @@ use crate::clock::{Clock, Stamp};
 use crate::endpoint::loop_error::LoopError;
 use model::Scenario;
 use model::record::Setting;
-use model::scenario::{Begin, Mix};
+use model::scenario::Begin;
 use model::units::Nanoseconds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -263,7 +263,7 @@ impl<'a> Strand<'a> {
         let shared = self.shared;
         let of = &shared.scenario.flows[flow];
         let number = self.next[flow];
-        self.work(flow, &of.client_work, DrawKind::ClientWork, number);
+        self.worker().work(self.draws(flow).value(&of.client_work, DrawKind::ClientWork, number), 1.0);
         let fds: Vec<BorrowedFd<'_>> = shared.passed.iter().take(of.fds as usize).map(AsFd::as_fd).collect();
         let end = end(&mut self.ends, flow)?;
         let began = shared.clock.now();
@@ -284,7 +284,7 @@ impl<'a> Strand<'a> {
         let number = self.next[flow];
         if let Some(reply) = &of.reply {
             let end = end(&mut self.ends, flow)?;
-            end.receive(number, (reply, DrawKind::Reply), 0).map_err(|error| (flow, error))?;
+            end.receive(number, (reply, DrawKind::Reply), 0, |_, _| ()).map_err(|error| (flow, error))?;
             let round_trip_ns = shared.clock.ns_between(began, shared.clock.now());
             let draws = self.draws(flow);
             let first = number * u64::from(of.messages);
@@ -296,21 +296,30 @@ impl<'a> Strand<'a> {
         Ok(())
     }
 
-    /// Receives a request or a message of `flow`, works, begins what is after it, and answers.
+    /// Receives a request or a message of `flow`, works, begins what is after it, and answers. Of the messages of a stream it works for
+    /// each part as it comes: who packs a file works for what a read gave, however little.
     fn serve(&mut self, flow: usize) -> Result<(), FlowError> {
         let shared = self.shared;
         let of = &shared.scenario.flows[flow];
         let (mut number, mut bytes) = (self.next[flow], 0);
         for message in 0..u64::from(of.messages) {
             let due = number * u64::from(of.messages) + message;
-            let came = end(&mut self.ends, flow)?.receive(due, (&of.size, DrawKind::Size), of.fds);
+            let (worker, draws) = (self.worker(), self.draws(flow));
+            let work = |number, share| {
+                if of.is_stream() {
+                    worker.work(draws.value(&of.server_work, DrawKind::ServerWork, number), share);
+                }
+            };
+            let came = end(&mut self.ends, flow)?.receive(due, (&of.size, DrawKind::Size), of.fds, work);
             let (came, size) = came.map_err(|error| (flow, error))?;
             bytes += size;
             if of.messages == 1 {
                 number = came;
             }
         }
-        self.work(flow, &of.server_work, DrawKind::ServerWork, number);
+        if !of.is_stream() {
+            self.worker().work(self.draws(flow).value(&of.server_work, DrawKind::ServerWork, number), 1.0);
+        }
         for after in shared.scenario.caused_by(flow) {
             self.follow(after)?;
         }
@@ -340,19 +349,30 @@ impl<'a> Strand<'a> {
         Ok(())
     }
 
-    /// Computes for as long as is drawn from `times`.
-    fn work(&self, flow: usize, times: &Mix<Nanoseconds>, what: DrawKind, number: u64) {
-        if times.is_zero() {
-            return;
-        }
-        let time = self.draws(flow).value(times, what, number);
-        let _alone =
-            self.shared.work.as_ref().map(|work| work.lock().unwrap_or_else(PoisonError::into_inner));
-        multiply((time.0 as f64 * self.steps_per_ns).round() as u64);
+    fn worker(&self) -> Worker<'a> {
+        Worker { alone: self.shared.work.as_ref(), steps_per_ns: self.steps_per_ns }
     }
 
     fn draws(&self, flow: usize) -> Draws {
         Draws::of_flow(self.shared.seed, flow)
+    }
+}
+
+/// What computes, for all threads of a process.
+#[derive(Clone, Copy)]
+struct Worker<'a> {
+    alone: Option<&'a Mutex<()>>,
+    steps_per_ns: f64,
+}
+
+impl Worker<'_> {
+    /// Computes for such a share of `time`.
+    fn work(self, time: Nanoseconds, share: f64) {
+        if time.0 == 0 {
+            return;
+        }
+        let _alone = self.alone.map(|alone| alone.lock().unwrap_or_else(PoisonError::into_inner));
+        multiply((time.0 as f64 * share * self.steps_per_ns).round() as u64);
     }
 }
 
