@@ -82,9 +82,9 @@ pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_cac
     }
 }
 
-/// The same of a mechanism each end of whose streams sleeps for each message, and takes half as long again for it.
+/// The same of a mechanism each end of whose streams sleeps for each message and wakes the other, which takes two thirds of its time.
 pub(super) fn add_sleepy_stream(costs: &mut MeasuredCosts, name: &str) {
-    add_costs_with(costs, name, 1.0, (1.5, 1.0));
+    add_costs_with(costs, name, 1.0, (3.0, 1.0));
 }
 
 /// Costs of two mechanisms, `fast` and `slow`, of which the second takes twice as long.

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 
 /// The bytes that a stream holds if nothing says how many (pipe(7)).
 const DEFAULT_CAPACITY: u64 = 65_536;
-/// Half of what an end does in a round trip of so few bytes is about what falling asleep and being woken takes.
+/// What an end does in a round trip of so few bytes is hardly more than falling asleep and waking the other end.
 const SMALL_BYTES: f64 = 64.0;
 /// The part of a stream's cost that is surely no sleep.
 const LEAST_AWAKE: f64 = 0.1;
@@ -71,9 +71,18 @@ pub(super) struct EndCost {
 }
 
 impl EndCost {
-    /// That of such a share of a message.
+    /// That of such a share of a message, or of so many.
     pub(super) fn times(self, share: f64) -> Self {
         Self { path_ns: self.path_ns * share, cpu_ns: self.cpu_ns * share, switches: self.switches * share }
+    }
+
+    /// Both, one after the other.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            path_ns: self.path_ns + other.path_ns,
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            switches: self.switches + other.switches,
+        }
     }
 }
 
@@ -135,8 +144,7 @@ impl FlowCosts {
             stream_together,
             stream_apart,
             wakes,
-            // The messages of a stream are in a row.
-            cold_ns: if self.is_stream { 0.0 } else { coldness * cold_ns(&asleep, &cold) },
+            cold_ns: coldness * cold_ns(&asleep, &cold),
             stay,
             stay_off: off,
             capacity_bytes: self.capacity_bytes,
@@ -229,31 +237,52 @@ impl DrawnCosts {
         }
     }
 
-    /// What the sender or the receiver of a stream does for a message of `bytes`. One that `slept` before it has a wake-up of its
-    /// own, which messages in a row share; one that did not has no part in the sleep that there was when it was measured: sender and receiver
-    /// were as fast as they could then, and small buffers had them sleep for each other.
-    pub(super) fn streamed(&self, end: FlowEnd, bytes: f64, ends: Ends, slept: bool) -> EndCost {
-        let Some(lines) = self.stream_lines(ends) else { return self.answered(end, bytes, ends) };
-        let (cpu_ns, switches) = match end {
-            FlowEnd::From => (lines.client.at(bytes), lines.switches[0]),
-            FlowEnd::To => (lines.server.at(bytes), lines.switches[1]),
+    /// What the sender or the receiver of a stream does for a message of `bytes`, without sleep and without waking the other end. In
+    /// what was measured both have part: sender and receiver were as fast as they could, and small buffers had them sleep for each
+    /// other.
+    pub(super) fn streamed(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
+        let Some(lines) = self.stream_lines(ends) else {
+            return EndCost { switches: 0.0, ..self.answered(end, bytes, ends) };
         };
-        if self.lines(ends).is_none() {
-            return EndCost { path_ns: cpu_ns, cpu_ns, switches };
-        }
-        let (cpu_ns, switches) = if slept {
-            let alone = self.answered(end, bytes, ends);
-            (cpu_ns.max(alone.cpu_ns), switches.max(alone.switches))
-        } else {
-            let sleep_ns = self.answered(end, SMALL_BYTES, ends).cpu_ns;
-            ((cpu_ns - switches * sleep_ns).max(LEAST_AWAKE * cpu_ns), 0.0)
+        let (cpu_ns, [own_switches, other_switches]) = match end {
+            FlowEnd::From => (lines.client.at(bytes), lines.switches),
+            FlowEnd::To => (lines.server.at(bytes), [lines.switches[1], lines.switches[0]]),
         };
-        EndCost { path_ns: cpu_ns, cpu_ns, switches }
+        let [sleep_ns, wake_ns] = self.sleep_and_wake_ns(end, ends);
+        let beside_ns = own_switches * sleep_ns + other_switches * wake_ns;
+        let awake_ns = (cpu_ns - beside_ns).max(LEAST_AWAKE * cpu_ns);
+        EndCost { path_ns: awake_ns, cpu_ns: awake_ns, switches: 0.0 }
     }
 
-    /// The least time between two messages of a stream whose ends are on two CPUs.
-    pub(super) fn pace_ns(&self, bytes: f64) -> f64 {
-        self.stream_apart.as_ref().map_or(0.0, |lines| lines.elapsed.at(bytes))
+    /// What a call of `end` costs beside what it does for the bytes of a stream: more if that `slept` before, and if it `wakes` the
+    /// other end, and with cold caches.
+    pub(super) fn around_call(&self, end: FlowEnd, ends: Ends, slept: bool, wakes: bool) -> EndCost {
+        let [sleep_ns, wake_ns] = self.sleep_and_wake_ns(end, ends);
+        let cpu_ns = f64::from(slept) * sleep_ns + f64::from(wakes) * wake_ns + self.cold_ns / 4.0;
+        EndCost { path_ns: cpu_ns, cpu_ns, switches: f64::from(slept) }
+    }
+
+    /// The CPU time of `end` for falling asleep and going on again, and for waking the other end. A round trip of few bytes has one of
+    /// each. On one CPU half of it is sleep; all that it takes longer on two goes into waking, which interrupts the other CPU.
+    fn sleep_and_wake_ns(&self, end: FlowEnd, ends: Ends) -> [f64; 2] {
+        let both_ns = |ends| {
+            self.lines(ends).map_or(0.0, |lines| match end {
+                FlowEnd::From => lines.client.at(SMALL_BYTES),
+                FlowEnd::To => lines.server.at(SMALL_BYTES),
+            })
+        };
+        let own_ns = both_ns(ends);
+        let sleep_ns = both_ns(Ends::Together).min(own_ns) / 2.0;
+        [sleep_ns, own_ns - sleep_ns]
+    }
+
+    /// The least time between two messages of a stream whose ends are on two CPUs. To a receiver that `sleeps` it is what the stream
+    /// was measured to take, in which sender and receiver slept for each other; to one that is at work, what the slower of them does.
+    pub(super) fn pace_ns(&self, bytes: f64, sleeps: bool) -> f64 {
+        let Some(lines) = &self.stream_apart else { return 0.0 };
+        let measured_ns = lines.elapsed.at(bytes);
+        let awake_ns = |end| self.streamed(end, bytes, Ends::Apart).cpu_ns;
+        if sleeps { measured_ns } else { measured_ns.min(awake_ns(FlowEnd::From).max(awake_ns(FlowEnd::To))) }
     }
 
     fn lines(&self, ends: Ends) -> Option<&CaseLines> {

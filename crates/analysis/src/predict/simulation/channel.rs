@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 /// What is between the endpoints of a flow.
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// The bytes of a stream that were sent and not received.
+    /// The bytes of a stream that were sent and not read.
     pub(super) held_bytes: u64,
+    /// The bytes that its receiver has read beyond the part that it took last.
+    pub(super) read_ahead_bytes: u64,
     /// The messages of a stream that are on their way.
     pub(super) travelling: VecDeque<Arrived>,
     pub(super) last_arrival_ns: u64,
@@ -33,6 +35,7 @@ impl Channel {
     pub(super) fn new(seed: u64, flow: usize) -> Self {
         Self {
             held_bytes: 0,
+            read_ahead_bytes: 0,
             travelling: VecDeque::new(),
             last_arrival_ns: 0,
             blocked: None,

@@ -14,6 +14,8 @@ use rand::{Rng, SeedableRng};
 
 /// Simulated time ends here, however few events there were.
 const LONGEST_NS: u64 = 1_000_000_000_000;
+/// A sender that waits for room is woken when there are so many bytes of it, or as many as the stream holds: a page (pipe(7)).
+const LEAST_ROOM_BYTES: u64 = 4096;
 /// The part of the events before anything is counted.
 const WARM_UP: u64 = 5;
 
@@ -141,7 +143,8 @@ impl<'a> Run<'a> {
                 let to = self.scenario.flows[flow].to;
                 if let Some(message) = self.channels[flow].travelling.pop_front() {
                     self.processes[to].inbox.push_back(message);
-                    self.wake(to, None, 0);
+                    let delay = self.message_wake_ns(flow, 0, self.processes[to].cpu);
+                    self.wake(to, None, delay);
                 }
             }
             Event::BurstEnds(at) => {
@@ -230,10 +233,7 @@ impl<'a> Run<'a> {
         let costs = &self.setup.costs[message.flow];
         let ends = if message.is_together { Ends::Together } else { Ends::Apart };
         let cost = if flow.is_stream() {
-            let read = flow.read.map_or(u64::MAX, |read| read.0.max(1));
-            let reads = message.whole_bytes.div_ceil(read).max(1) as f64;
-            let one = costs.streamed(FlowEnd::To, message.whole_bytes.min(read) as f64, ends, slept);
-            EndCost { path_ns: reads * one.path_ns, cpu_ns: reads * one.cpu_ns, ..one }.times(message.share())
+            self.read_cost(at, &message, slept)
         } else {
             costs.answered(FlowEnd::To, message.bytes as f64, ends)
         };
@@ -272,20 +272,53 @@ impl<'a> Run<'a> {
         self.processes[at].switches += cost.switches;
         let activity = self.processes[at].add(steps, true, Vec::new());
         self.processes[at].serving = Some(activity);
-        if flow.is_stream() {
-            self.make_room(message.flow, message.bytes);
-        }
         Some(activity)
+    }
+
+    /// What it costs process `at` to read the part of a stream that it takes: a call reads as much as its receiver asks for and is
+    /// there, also of messages behind, which then cost no further call, and makes as much room.
+    fn read_cost(&mut self, at: usize, part: &Arrived, slept: bool) -> EndCost {
+        let (costs, flow) = (&self.setup.costs[part.flow], &self.scenario.flows[part.flow]);
+        let ends = if part.is_together { Ends::Together } else { Ends::Apart };
+        let read_bytes = flow.read.map_or(part.whole_bytes, |read| read.0).max(1);
+        let reads = part.whole_bytes.div_ceil(read_bytes).max(1) as f64;
+        let bytes = part.whole_bytes.min(read_bytes) as f64;
+        let copied = costs.streamed(FlowEnd::To, bytes, ends).times(reads * part.share());
+        let known_bytes = self.channels[part.flow].read_ahead_bytes;
+        if part.bytes > 0 && known_bytes >= part.bytes {
+            self.channels[part.flow].read_ahead_bytes -= part.bytes;
+            return copied;
+        }
+        let missing_bytes = part.bytes - known_bytes;
+        let behind = self.processes[at].inbox.iter().filter(|other| other.flow == part.flow);
+        let there_bytes = missing_bytes + behind.map(|other| other.bytes).sum::<u64>();
+        let got_bytes = read_bytes.min(there_bytes).max(missing_bytes);
+        let more_calls = missing_bytes.div_ceil(read_bytes).saturating_sub(1) as f64;
+        let wakes = self.gets_room(part.flow, got_bytes);
+        self.channels[part.flow].read_ahead_bytes = got_bytes - missing_bytes;
+        self.make_room(part.flow, got_bytes);
+        copied
+            .and(costs.around_call(FlowEnd::To, ends, slept, wakes))
+            .and(costs.around_call(FlowEnd::To, ends, false, false).times(more_calls))
+    }
+
+    /// Whether a sender waits for the room that there is when `bytes` of a stream are taken out of it.
+    fn gets_room(&self, flow: usize, bytes: u64) -> bool {
+        let (channel, capacity_bytes) = (&self.channels[flow], self.setup.costs[flow].capacity_bytes);
+        let room_bytes = capacity_bytes.saturating_sub(channel.held_bytes.saturating_sub(bytes));
+        channel.blocked.is_some() && room_bytes >= LEAST_ROOM_BYTES.min(capacity_bytes)
     }
 
     /// `bytes` of a stream were taken out of it: a sender that waits for room goes on.
     fn make_room(&mut self, flow: usize, bytes: u64) {
+        let goes_on = self.gets_room(flow, bytes);
         let channel = &mut self.channels[flow];
         channel.held_bytes = channel.held_bytes.saturating_sub(bytes);
-        if let Some(activity) = channel.blocked.take() {
+        if let Some(activity) = channel.blocked.take_if(|_| goes_on) {
             let from = self.scenario.flows[flow].from;
             self.processes[from].go_on(activity);
-            self.wake(from, None, 0);
+            let delay = self.message_wake_ns(flow, 0, self.processes[from].cpu);
+            self.wake(from, None, delay);
         }
     }
 
@@ -443,21 +476,25 @@ impl<'a> Run<'a> {
             return;
         }
         let left_bytes = left_bytes - bytes;
-        let (cpu, ends) = self.receiver_place(at, self.scenario.flows[flow].to, flow);
+        let to = self.scenario.flows[flow].to;
+        let wakes = self.processes[to].state == ThreadState::Asleep;
+        let (cpu, ends) = self.receiver_place(at, to, flow);
         let is_together = ends == Ends::Together;
         let part =
             Arrived { flow, bytes, whole_bytes, is_together, answer_to: None, is_whole: left_bytes == 0 };
         let slept = std::mem::take(&mut self.processes[at].slept);
-        let cost = costs.streamed(FlowEnd::From, whole_bytes as f64, ends, slept).times(part.share());
+        let cost = costs.streamed(FlowEnd::From, whole_bytes as f64, ends).times(part.share());
+        let cost = cost.and(costs.around_call(FlowEnd::From, ends, slept, wakes));
         self.processes[at].switches += cost.switches;
         self.push(at, activity, [Step::PartSent { part, cpu, left_bytes }, work(cost)]);
     }
 
     /// The part of a message is with the kernel. It comes no sooner than the stream is fast.
     fn part_sent(&mut self, part: Arrived, cpu: usize) {
+        let sleeps = self.processes[self.scenario.flows[part.flow].to].state == ThreadState::Asleep;
         let pace_ns = match part.is_together {
             true => 0.0,
-            false => part.share() * self.setup.costs[part.flow].pace_ns(part.whole_bytes as f64),
+            false => part.share() * self.setup.costs[part.flow].pace_ns(part.whole_bytes as f64, sleeps),
         };
         let channel = &mut self.channels[part.flow];
         channel.held_bytes += part.bytes;
@@ -469,7 +506,8 @@ impl<'a> Run<'a> {
         } else {
             let to = self.scenario.flows[part.flow].to;
             self.processes[to].inbox.push_back(part);
-            self.wake(to, Some(cpu), 0);
+            let delay = self.message_wake_ns(part.flow, 0, cpu);
+            self.wake(to, Some(cpu), delay);
         }
     }
 

@@ -92,7 +92,8 @@ fn a_pipeline_is_as_fast_as_its_slowest_stage() {
         Flow { server_work: us(30), ..after(1, 2, 3) },
     ];
     let found = run_for(&scenario(&[&[0], &[1], &[2], &[3]], flows), &[0, 1, 2, 3], 200_000);
-    let slowest_ns = 70_000.0 + 2.0 * message_ns(64.0);
+    // For each message it also wakes the next stage; the one before it, when a page is free.
+    let slowest_ns = 70_000.0 + 3.0 * message_ns(64.0);
     for flow in &found.behaviour.flows {
         near(1e9 / flow.per_s, slowest_ns, 0.03);
     }
@@ -107,9 +108,15 @@ fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
     let mut flow = Flow { server_work: us(100), ..stream(0, 1) };
     flow.mechanism = Spec::plain("sleepy");
     let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, 0.0);
-    let of = |end, slept| drawn.streamed(end, 64.0, Ends::Apart, slept).cpu_ns;
-    near(of(FlowEnd::To, true), 1.5 * message_ns(64.0), 0.01);
-    near(of(FlowEnd::To, false), 0.5 * message_ns(64.0), 0.01);
+    let each_ns = message_ns(64.0);
+    near(drawn.streamed(FlowEnd::To, 64.0, Ends::Apart).cpu_ns, each_ns, 0.01);
+    let beside = |slept, wakes| drawn.around_call(FlowEnd::To, Ends::Apart, slept, wakes);
+    near(beside(true, true).cpu_ns, 2.0 * each_ns, 0.01);
+    near(beside(true, false).cpu_ns, each_ns, 0.01);
+    assert_eq!((beside(false, false).cpu_ns, beside(true, false).switches), (0.0, 1.0));
+    // Nor does a message come later to a receiver that is at work.
+    near(drawn.pace_ns(64.0, true), 3.0 * each_ns, 0.01);
+    near(drawn.pace_ns(64.0, false), each_ns, 0.01);
 }
 
 #[test]
