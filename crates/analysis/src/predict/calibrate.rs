@@ -19,6 +19,9 @@ pub(super) fn calibrated(
     if measured.is_empty() {
         return rests;
     }
+    // Flows that go on at the same time wait for one another: what one of them is too long by is then most of all too long work of
+    // the others.
+    let share = 1.0 / loops(scenario).count().max(1) as f64;
     for step in 0..steps {
         let found = simulated(&rests);
         if step == 0 && begin.is_none() {
@@ -32,7 +35,7 @@ pub(super) fn calibrated(
                 Begin::Closed { .. } | Begin::Open(_) => None,
             });
             // What flows that are begun before the answer take is theirs.
-            rest.answer.ns += longer[at].map_or(0.0, |longer| longer - causes.sum::<f64>());
+            rest.answer.ns += share * longer[at].map_or(0.0, |longer| longer - causes.sum::<f64>());
         }
         for (at, longer) in longer_cycles(scenario, measured, &found, &longer) {
             // A stream is as fast as its slower end.
@@ -40,10 +43,31 @@ pub(super) fn calibrated(
             let [from, to] = [flow.from, flow.to].map(|process| found.behaviour.processes[process].cpu);
             let end =
                 if flow.is_stream() && to > from { &mut rests[at].answer } else { &mut rests[at].begin };
-            end.ns += longer;
+            end.ns += share * longer;
+        }
+        // What is not there cannot be left out.
+        for (rest, flow) in rests.iter_mut().zip(&scenario.flows) {
+            let thought_ns = match &flow.begin {
+                Begin::Closed { think_time } => think_time.mean(),
+                Begin::Open(_) | Begin::After { .. } => 0.0,
+            };
+            rest.begin.ns = rest.begin.ns.max(-(flow.client_work.mean() + thought_ns));
+            rest.answer.ns = rest.answer.ns.max(-flow.server_work.mean());
         }
     }
     rests
+}
+
+/// The flows of each loop, begun one after the other.
+fn loops(scenario: &Scenario) -> impl Iterator<Item = Vec<usize>> {
+    scenario.processes.iter().enumerate().flat_map(|(process, of)| {
+        let roots: Vec<usize> = scenario.roots(process).collect();
+        match of.roots {
+            _ if roots.is_empty() => Vec::new(),
+            Roots::InTurn => vec![roots],
+            Roots::Together => roots.into_iter().map(|root| vec![root]).collect(),
+        }
+    })
 }
 
 /// Corrects how often receivers are put on the sender's CPU by how often they were seen there: with several processes, those that
@@ -69,26 +93,16 @@ fn longer_cycles(
     found: &Simulated,
     longer: &[Option<f64>],
 ) -> Vec<(usize, f64)> {
-    let mut cycles = Vec::new();
-    for (process, of) in scenario.processes.iter().enumerate() {
-        let roots: Vec<usize> = scenario.roots(process).collect();
-        let loops: Vec<Vec<usize>> = match of.roots {
-            Roots::InTurn => vec![roots],
-            Roots::Together => roots.into_iter().map(|root| vec![root]).collect(),
-        };
-        for roots in loops {
-            let Some(&first) = roots.first() else { continue };
-            // A loop that waits for a rate has the length of that.
-            let is_open = |root: &usize| matches!(scenario.flows[*root].begin, Begin::Open(_));
-            let (Some(flow), false) = (measured.flows[first], roots.iter().any(is_open)) else { continue };
-            let found = found.behaviour.flows[first].per_s;
-            if found > 0.0 {
-                let explained: f64 = roots.iter().filter_map(|root| longer[*root]).sum();
-                cycles.push((first, 1e9 / flow.per_s - 1e9 / found - explained));
-            }
-        }
-    }
-    cycles
+    let cycle = |roots: Vec<usize>| {
+        let first = *roots.first()?;
+        // A loop that waits for a rate has the length of that.
+        let is_open = |root: &usize| matches!(scenario.flows[*root].begin, Begin::Open(_));
+        let flow = measured.flows[first].filter(|_| !roots.iter().any(is_open))?;
+        let found = found.behaviour.flows[first].per_s;
+        let explained: f64 = roots.iter().filter_map(|root| longer[*root]).sum();
+        (found > 0.0).then(|| (first, 1e9 / flow.per_s - 1e9 / found - explained))
+    };
+    loops(scenario).filter_map(cycle).collect()
 }
 
 /// Whether what is missing is CPU time: where a process used more than the simulation has it use.

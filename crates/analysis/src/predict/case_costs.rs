@@ -20,6 +20,13 @@ pub enum EndPlace {
     Anywhere,
 }
 
+/// Which end of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FlowEnd {
+    From,
+    To,
+}
+
 /// What cases have in common that differ in the size alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CostCase {
@@ -184,6 +191,16 @@ pub(super) struct CaseLines {
     pub(super) client: SizeLine,
     pub(super) server: SizeLine,
     pub(super) switches: [f64; 2],
+}
+
+impl CaseLines {
+    /// The CPU time of `end` for an iteration of `bytes`.
+    pub(super) fn cpu_ns(&self, end: FlowEnd, bytes: f64) -> f64 {
+        match end {
+            FlowEnd::From => self.client.at(bytes),
+            FlowEnd::To => self.server.at(bytes),
+        }
+    }
 }
 
 impl FittedCase {

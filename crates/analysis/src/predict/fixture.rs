@@ -82,6 +82,28 @@ pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_cac
     }
 }
 
+/// Round trips of `name` that cost each end on two CPUs so many times as much as on one.
+pub(super) fn add_interrupts(costs: &mut MeasuredCosts, name: &str, times: f64) {
+    for (place, each) in [(EndPlace::OneCpu, message_ns(64.0)), (EndPlace::TwoCpus, times * message_ns(64.0))]
+    {
+        let case = CostCase {
+            spec: Spec::plain(name),
+            workload: Workload::Latency,
+            place,
+            think_time_ns: 0,
+            has_cold_caches: false,
+        };
+        let cost = CaseTrial {
+            elapsed_ns: 4.0 * each + 2.0 * WAKE_NS,
+            client_ns: 2.0 * each,
+            server_ns: 2.0 * each,
+            client_switches: 1.0,
+            server_switches: 1.0,
+        };
+        (0..8).for_each(|_| costs.add(case.clone(), 64, cost));
+    }
+}
+
 /// The same of a mechanism each end of whose streams sleeps for each message and wakes the other, which takes two thirds of its time.
 pub(super) fn add_sleepy_stream(costs: &mut MeasuredCosts, name: &str) {
     add_costs_with(costs, name, 1.0, (3.0, 1.0));

@@ -4,7 +4,7 @@
 //! What the round trip takes beside the CPU time of sender and receiver is waking, half of it for each message. How the costs depend on where
 //! they run is measured; on which of these places they are at a moment is the simulation's affair.
 
-use super::case_costs::{CaseLines, CostCase, EndPlace, FittedCase, MeasuredCosts};
+use super::case_costs::{CaseLines, CostCase, EndPlace, FittedCase, FlowEnd, MeasuredCosts};
 use model::scenario::Flow;
 use model::{Spec, Workload};
 use rand::rngs::SmallRng;
@@ -50,7 +50,7 @@ pub(super) struct DrawnCosts {
     /// For how long a CPU was idle, in nanoseconds, and by how much longer waking takes then; ascending.
     wakes: Vec<(f64, f64)>,
     /// By how much longer a round trip takes with caches as cold as they are.
-    cold_ns: f64,
+    pub(super) cold_ns: f64,
     /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
     pub(super) stay: f64,
     /// How far that share may be off.
@@ -84,13 +84,6 @@ impl EndCost {
             switches: self.switches + other.switches,
         }
     }
-}
-
-/// Which end of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FlowEnd {
-    From,
-    To,
 }
 
 impl FlowCosts {
@@ -195,16 +188,17 @@ fn capacity(spec: &Spec) -> u64 {
 }
 
 impl DrawnCosts {
-    /// What `end` does for a message of `bytes` that it sends or receives, on as many CPUs as `ends` says.
-    pub(super) fn answered(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
+    /// What `end` does for a message of `bytes` of a round trip, on as many CPUs as `ends` says. Half of its CPU time is counted for
+    /// each of both messages; but what it takes longer on two CPUs than on one is that it interrupts the other CPU when it sends, where
+    /// that is idle.
+    pub(super) fn answered(&self, end: FlowEnd, bytes: f64, ends: Ends, interrupts: bool) -> EndCost {
         let Some(lines) = self.lines(ends) else {
             return EndCost { path_ns: 1.0, cpu_ns: 1.0, switches: 0.0 };
         };
         let (elapsed, both) = (lines.elapsed.at(bytes), lines.client.at(bytes) + lines.server.at(bytes));
-        let (cpu_ns, switches) = match end {
-            FlowEnd::From => (lines.client.at(bytes) / 2.0, lines.switches[0] / 2.0),
-            FlowEnd::To => (lines.server.at(bytes) / 2.0, lines.switches[1] / 2.0),
-        };
+        let own_ns = lines.cpu_ns(end, bytes);
+        let interrupt_ns = self.interrupt_ns(end, ends).min(own_ns);
+        let cpu_ns = (own_ns - interrupt_ns) / 2.0 + if interrupts { interrupt_ns } else { 0.0 };
         // What both do at the same time, such as falling asleep and waking, or spinning, takes no longer for that.
         let path_ns = match ends {
             // On one CPU nothing goes on beside it: what no end is charged for is the switch.
@@ -214,7 +208,18 @@ impl DrawnCosts {
         };
         // Each end sends and receives once in a round trip, and each of the four has its part of what cold caches cost.
         let cold_ns = self.cold_ns / 4.0;
+        let switches = lines.switches[end as usize] / 2.0;
         EndCost { path_ns: path_ns + cold_ns, cpu_ns: cpu_ns + cold_ns, switches }
+    }
+
+    /// What it costs `end` to interrupt another CPU that is idle: by how much more a round trip costs it on two CPUs than on one.
+    fn interrupt_ns(&self, end: FlowEnd, ends: Ends) -> f64 {
+        match (ends, &self.together, &self.apart) {
+            (Ends::Apart, Some(together), Some(apart)) => {
+                (apart.cpu_ns(end, SMALL_BYTES) - together.cpu_ns(end, SMALL_BYTES)).max(0.0)
+            }
+            _ => 0.0,
+        }
     }
 
     /// How long it takes until an end that sleeps goes on with a message of `bytes`, on a CPU that was idle for `idle_ns`.
@@ -242,11 +247,12 @@ impl DrawnCosts {
     /// other.
     pub(super) fn streamed(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
         let Some(lines) = self.stream_lines(ends) else {
-            return EndCost { switches: 0.0, ..self.answered(end, bytes, ends) };
+            return EndCost { switches: 0.0, ..self.answered(end, bytes, ends, false) };
         };
-        let (cpu_ns, [own_switches, other_switches]) = match end {
-            FlowEnd::From => (lines.client.at(bytes), lines.switches),
-            FlowEnd::To => (lines.server.at(bytes), [lines.switches[1], lines.switches[0]]),
+        let cpu_ns = lines.cpu_ns(end, bytes);
+        let [own_switches, other_switches] = match end {
+            FlowEnd::From => lines.switches,
+            FlowEnd::To => [lines.switches[1], lines.switches[0]],
         };
         let [sleep_ns, wake_ns] = self.sleep_and_wake_ns(end, ends);
         let beside_ns = own_switches * sleep_ns + other_switches * wake_ns;
@@ -263,16 +269,10 @@ impl DrawnCosts {
     }
 
     /// The CPU time of `end` for falling asleep and going on again, and for waking the other end. A round trip of few bytes has one of
-    /// each. On one CPU half of it is sleep; all that it takes longer on two goes into waking, which interrupts the other CPU.
+    /// each. Without what interrupting another CPU costs, half of it is sleep.
     fn sleep_and_wake_ns(&self, end: FlowEnd, ends: Ends) -> [f64; 2] {
-        let both_ns = |ends| {
-            self.lines(ends).map_or(0.0, |lines| match end {
-                FlowEnd::From => lines.client.at(SMALL_BYTES),
-                FlowEnd::To => lines.server.at(SMALL_BYTES),
-            })
-        };
-        let own_ns = both_ns(ends);
-        let sleep_ns = both_ns(Ends::Together).min(own_ns) / 2.0;
+        let own_ns = self.lines(ends).map_or(0.0, |lines| lines.cpu_ns(end, SMALL_BYTES));
+        let sleep_ns = (own_ns - self.interrupt_ns(end, ends)).max(0.0) / 2.0;
         [sleep_ns, own_ns - sleep_ns]
     }
 

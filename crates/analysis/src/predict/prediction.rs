@@ -21,21 +21,26 @@ use serde::Serialize;
 const TAIL: f64 = 0.05;
 /// Half the width of that interval for an error of 1.
 const NORMAL_90: f64 = 1.645;
-/// What the simulation leaves out, which no cost tells, as a fraction of any time: of processes that are held to one CPU each, and of
-/// others, whose replays differ by where the kernel puts them; and as a fraction of a change.
+/// What the simulation leaves out, which no cost tells, as a fraction of any time: of processes that are held to one CPU each, or of
+/// which it is known how often they were on one; and of others, whose replays differ by where the kernel puts them; and as a fraction
+/// of a change.
 const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
 const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
-/// How far the share of receivers that stay on the sender's CPU may be off: where it was recorded, or there is a single pair; and of
-/// more processes, which replays show to go any way.
-const STAY_SPREAD: [f64; 2] = [0.1, 1.0];
+/// How far the share of receivers that stay on the sender's CPU may be off: of half of them, where it was recorded, and less of a
+/// smaller and of a larger share, down to the least; of a single pair; and of more processes, which replays show to go any way.
+const SEEN_STAY_SPREAD: f64 = 0.1;
+const LEAST_STAY_SPREAD: f64 = 0.02;
+const CROWD_STAY_SPREAD: f64 = 1.0;
+/// How far the coldness of caches may be off, either way.
+const COLDNESS_SPREAD: f64 = 0.5;
 /// How long a program must work for each message so that its caches may be as cold as they are measured to be, in nanoseconds: about
 /// what filling them takes.
 const COLD_WORK_NS: f64 = 20_000.0;
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
 const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
 /// How many steps the calibration has, from nothing and from what is nearly right.
-const FIRST_STEPS: usize = 5;
-const NEXT_STEPS: usize = 2;
+const FIRST_STEPS: usize = 10;
+const NEXT_STEPS: usize = 3;
 
 /// From here on a reader is told that recording had slowed the program.
 const TOLD_SLOWDOWN: f64 = 0.02;
@@ -143,21 +148,25 @@ pub fn predict(
         let setup = SimulationSetup { costs, rests, cpus, quantum_ns, seed, events: options.events };
         simulate(scenario, &setup)
     };
-    let central: Vec<DrawnCosts> = before
-        .flows
-        .iter()
-        .zip(&fitted[0])
-        .map(|(flow, costs)| costs.draw(None, 0.0, 0.5 * most_cold(before, flow)))
-        .collect();
-    let begin = calibrated(before, measured, None, FIRST_STEPS, |rests| {
-        setup(&central, rests, QUANTUM_NS.1, options.seed, before)
-    });
+    let central = |coldness: f64| -> Vec<DrawnCosts> {
+        let flows = before.flows.iter().zip(&fitted[0]);
+        flows.map(|(flow, costs)| costs.draw(None, 0.0, coldness * most_cold(before, flow))).collect()
+    };
+    let calibrated_with = |coldness: f64, begin: Option<&[Rest]>| {
+        let costs = central(coldness);
+        calibrated(before, measured, begin, FIRST_STEPS, |rests| {
+            setup(&costs, rests, QUANTUM_NS.1, options.seed, before)
+        })
+    };
+    let warm = calibrated_with(0.0, None);
+    let coldness = coldness(measured, &warm, &central(1.0));
+    let begin = calibrated_with(coldness, Some(&warm));
     let draws: Vec<[Simulated; 2]> = (0..u64::from(options.draws.max(1)))
         .map(|nth| {
             let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(nth);
             let mut random = SmallRng::seed_from_u64(seed);
             let quantum_ns = random.random_range(QUANTUM_NS.0..=QUANTUM_NS.1);
-            let drawn = draw_of(&fitted, [before, after], measured, seed);
+            let drawn = draw_of(&fitted, [before, after], measured, coldness, seed);
             let rests = calibrated(before, measured, Some(&begin), NEXT_STEPS, |rests| {
                 setup(&drawn[0], rests, quantum_ns, seed, before)
             });
@@ -167,7 +176,8 @@ pub fn predict(
             ]
         })
         .collect();
-    let is_free = before.processes.iter().any(|process| process.cpus.len() != 1);
+    let is_held = before.processes.iter().all(|process| process.cpus.len() == 1);
+    let is_free = !is_held && measured.on_one_cpu.iter().any(Option::is_none);
     let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
     Prediction {
         scenario: before.name.clone(),
@@ -193,15 +203,21 @@ fn draw_of(
     fitted: &[Vec<FlowCosts>; 2],
     scenarios: [&Scenario; 2],
     measured: &Measured,
+    coldness: f64,
     seed: u64,
 ) -> [Vec<DrawnCosts>; 2] {
     let is_crowd = scenarios[0].processes.len() > 2;
     let moves = scenarios[0] != scenarios[1] && is_crowd;
-    // What the program leaves in the caches is not known, but it is the same before and after.
-    let coldness = SmallRng::seed_from_u64(!seed).random_range(0.0..=1.0);
+    // What the program leaves in the caches is hardly known, but it is the same before and after.
+    let may_be = (coldness - COLDNESS_SPREAD).max(0.0)..=(coldness + COLDNESS_SPREAD).min(1.0);
+    let coldness = SmallRng::seed_from_u64(!seed).random_range(may_be);
     [0, 1].map(|which| {
         let of = |((flow, costs), seen): ((&Flow, &FlowCosts), &Option<f64>)| {
-            let spread = STAY_SPREAD[usize::from(is_crowd && seen.is_none())];
+            let spread = match seen {
+                Some(share) => SEEN_STAY_SPREAD * 4.0 * share * (1.0 - share) + LEAST_STAY_SPREAD,
+                None if is_crowd => CROWD_STAY_SPREAD,
+                None => SEEN_STAY_SPREAD,
+            };
             let name = flow.mechanism.to_string();
             let own = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
             let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
@@ -218,6 +234,18 @@ fn draw_of(
 fn most_cold(scenario: &Scenario, flow: &Flow) -> f64 {
     let work_ns = flow.client_work.mean() + flow.server_work.mean();
     if scenario.recorded.is_some() { (work_ns / COLD_WORK_NS).min(1.0) } else { 0.0 }
+}
+
+/// How cold the caches of the program are, from 0 to 1: what is left of its round trips that costs with warm caches and its work do not
+/// explain, of what cold caches cost. Half where no flow tells.
+pub(super) fn coldness(measured: &Measured, warm: &[Rest], cold: &[DrawnCosts]) -> f64 {
+    let told = measured.flows.iter().zip(warm).zip(cold).filter_map(|((flow, rest), cold)| {
+        let flow = flow.filter(|flow| flow.round_trip_ns.is_some() && cold.cold_ns > 0.0)?;
+        let share = ((rest.begin.ns + rest.answer.ns) / cold.cold_ns).clamp(0.0, 1.0);
+        Some((flow.per_s * share, flow.per_s))
+    });
+    let (sum, of) = told.fold((0.0, 0.0), |sum, flow| (sum.0 + flow.0, sum.1 + flow.1));
+    if of > 0.0 { sum / of } else { 0.5 }
 }
 
 fn flow(

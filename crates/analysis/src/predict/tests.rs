@@ -3,9 +3,12 @@
 use super::calibrate::calibrated;
 use super::fixture::{add_costs, add_think_time, costs, flow, message_ns, scenario, us};
 use super::flow_costs::{DrawnCosts, FlowCosts};
-use super::simulation::{SimulationSetup, simulate};
+use super::prediction::coldness;
+use super::simulation::{Rest, RestTime, SimulationSetup, simulate};
 use super::{CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
-use model::scenario::{Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording};
+use model::scenario::{
+    Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording, Roots,
+};
 use model::testing::scenarios::random_scenario;
 use model::{Scenario, Size, Spec, Workload};
 use proptest::prelude::*;
@@ -118,6 +121,68 @@ fn receivers_are_put_where_they_were_seen() {
         let found = run(&calibrated(&free, &measured, None, 5, run)).on_one_cpu;
         assert!(found.iter().flatten().all(|share| (share - seen).abs() < 0.05), "{seen}: {found:?}");
     }
+}
+
+#[test]
+fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
+    // All CPU time of the server's CPU is used: what one loop waits is mostly the work of the others.
+    let looped = |server, work_us| Flow { server_work: us(work_us), client_work: us(3), ..flow(0, server) };
+    let mut crowd = scenario(
+        &[&[0], &[1], &[1], &[1], &[1]],
+        (1..=4).map(|server| looped(server, 30)).collect::<Vec<Flow>>(),
+    );
+    crowd.processes[0].roots = Roots::Together;
+    let known = costs();
+    let costs: Vec<DrawnCosts> =
+        crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
+    let run = |scenario: &Scenario, rests: &[Rest]| {
+        let (costs, quantum_ns) = (&costs, 2_000_000);
+        let setup = SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 };
+        simulate(scenario, &setup).behaviour
+    };
+    // It was quicker than the scenario says.
+    let mut quicker = crowd.clone();
+    quicker.flows.iter_mut().for_each(|flow| flow.server_work = us(24));
+    let was = run(&quicker, &[Rest::default(); 4]);
+    let measured = Measured {
+        flows: was.flows.iter().copied().map(Some).collect(),
+        processes: was.processes.iter().copied().map(Some).collect(),
+        on_one_cpu: vec![None; 4],
+        slowdown: 0.0,
+    };
+    let rests = calibrated(&crowd, &measured, None, 10, |rests| {
+        let (costs, quantum_ns) = (&costs, 2_000_000);
+        simulate(
+            &crowd,
+            &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 },
+        )
+    });
+    for (found, was) in run(&crowd, &rests).flows.iter().zip(&was.flows) {
+        assert!((found.per_s / was.per_s - 1.0).abs() < 0.02, "{found:?} {was:?} {rests:?}");
+    }
+}
+
+#[test]
+fn what_costs_do_not_explain_of_a_round_trip_tells_how_cold_caches_are() {
+    let mut known = costs();
+    add_think_time(&mut known, "fast", false, 0.0);
+    add_think_time(&mut known, "fast", true, 4000.0);
+    let cold = [FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, 1.0)];
+    let measured = |round_trip_ns| Measured {
+        flows: vec![Some(FlowBehaviour { per_s: 1000.0, round_trip_ns })],
+        processes: vec![None; 2],
+        on_one_cpu: vec![None],
+        slowdown: 0.0,
+    };
+    let of = |begin_ns, answer_ns, round_trip_ns| {
+        let time = |ns| RestTime { ns, on_cpu: true };
+        let rests = [Rest { begin: time(begin_ns), answer: time(answer_ns), stay: None }];
+        coldness(&measured(round_trip_ns), &rests, &cold)
+    };
+    assert_eq!(of(-1000.0, 3000.0, Some(1e5)), 0.5);
+    assert_eq!(of(0.0, 9000.0, Some(1e5)), 1.0);
+    assert_eq!(of(0.0, -9000.0, Some(1e5)), 0.0);
+    assert_eq!(of(0.0, 9000.0, None), 0.5, "a stream does not tell");
 }
 
 #[test]

@@ -39,6 +39,8 @@ impl Program for Pipeline {
     }
 
     fn record(&self, ipcmark: &Ipcmark, file: &Path) -> Result<(), String> {
+        // What is packed is in memory in all runs, also in the one that is recorded.
+        self.rate(false)?;
         let mut record = Command::new(&ipcmark.program);
         record.args(["record", "--time", "60s", "-o"]).arg(file).args(["--", "sh", "-c"]);
         record.arg(format!("tar -cf - {DIRECTORY} 2>/dev/null | gzip -1 | wc -c"));

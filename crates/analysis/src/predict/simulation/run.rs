@@ -5,7 +5,8 @@ use super::cpus::Cpus;
 use super::events::{Event, Events};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
 use super::setup::{RestTime, Simulated, SimulationSetup, allowed};
-use crate::predict::flow_costs::{EndCost, Ends, FlowEnd};
+use crate::predict::case_costs::FlowEnd;
+use crate::predict::flow_costs::{EndCost, Ends};
 use model::Scenario;
 use model::pace::Arrivals;
 use model::scenario::{Begin, Behaviour, FlowBehaviour, Mix, MixValue, ProcessBehaviour, Roots};
@@ -235,7 +236,7 @@ impl<'a> Run<'a> {
         let cost = if flow.is_stream() {
             self.read_cost(at, &message, slept)
         } else {
-            costs.answered(FlowEnd::To, message.bytes as f64, ends)
+            costs.answered(FlowEnd::To, message.bytes as f64, ends, false)
         };
         let mut steps = vec![Step::Done];
         if message.is_whole {
@@ -379,7 +380,7 @@ impl<'a> Run<'a> {
             Step::AnswerSent { flow, bytes, is_together, cpu, to } => {
                 let from = self.scenario.flows[flow].from;
                 let ends = if is_together { Ends::Together } else { Ends::Apart };
-                let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends);
+                let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends, false);
                 self.push(from, to, [Step::Answered { flow }, work(cost)]);
                 self.processes[from].switches += cost.switches;
                 self.processes[from].go_on(to);
@@ -435,8 +436,13 @@ impl<'a> Run<'a> {
         let of = &self.scenario.flows[flow];
         let work_ns = draw(&of.client_work, &mut self.channels[flow].random) as f64;
         let rest = self.setup.rests[flow].begin;
-        let on_cpu = if rest.on_cpu { rest } else { RestTime { ns: rest.ns.min(0.0), on_cpu: true } };
-        let (work_ns, _) = with_rest(work_ns, on_cpu);
+        let thought_ns = match &of.begin {
+            Begin::Closed { think_time } if !rest.on_cpu => think_time.mean(),
+            _ => 0.0,
+        };
+        // Beside the CPU it is part of the think time, and work is shorter by what that is not long enough for.
+        let rest_ns = if rest.on_cpu { rest.ns } else { (rest.ns + thought_ns).min(0.0) };
+        let (work_ns, _) = with_rest(work_ns, RestTime { ns: rest_ns, on_cpu: true });
         let send = Step::Send { flow, left: of.messages.max(1) };
         self.push(at, activity, [send, Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns }]);
     }
@@ -457,7 +463,8 @@ impl<'a> Run<'a> {
         }
         let (cpu, ends) = self.receiver_place(at, of.to, flow);
         self.processes[at].slept = false;
-        let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends);
+        let interrupts = self.cpus.idle_since(cpu).is_some();
+        let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends, interrupts);
         self.processes[at].switches += cost.switches;
         let sent = Step::Sent { flow, bytes, is_together: ends == Ends::Together, cpu, left };
         self.push(at, activity, [sent, work(cost)]);
@@ -530,7 +537,8 @@ impl<'a> Run<'a> {
         let channel = &mut self.channels[flow];
         let bytes = of.reply.as_ref().map_or(0, |reply| draw(reply, &mut channel.random));
         let (cpu, ends) = self.receiver_place(at, of.from, flow);
-        let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends);
+        let interrupts = self.cpus.idle_since(cpu).is_some();
+        let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends, interrupts);
         self.processes[at].switches += cost.switches;
         let sent = Step::AnswerSent { flow, bytes, is_together: ends == Ends::Together, cpu, to };
         self.push(at, activity, [sent, work(cost)]);

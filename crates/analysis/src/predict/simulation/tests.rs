@@ -2,8 +2,11 @@
 
 use super::run::simulate;
 use super::setup::{Rest, Simulated, SimulationSetup};
-use crate::predict::fixture::{WAKE_NS, add_sleepy_stream, costs, flow, message_ns, scenario, us};
-use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts, FlowEnd};
+use crate::predict::case_costs::{FlowEnd, MeasuredCosts};
+use crate::predict::fixture::{
+    WAKE_NS, add_interrupts, add_sleepy_stream, costs, flow, message_ns, scenario, us,
+};
+use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
 use model::scenario::{Begin, Flow, Mix};
 use model::testing::scenarios::random_scenario;
@@ -117,6 +120,17 @@ fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
     // Nor does a message come later to a receiver that is at work.
     near(drawn.pace_ns(64.0, true), 3.0 * each_ns, 0.01);
     near(drawn.pace_ns(64.0, false), each_ns, 0.01);
+}
+
+#[test]
+fn only_who_sends_to_an_idle_cpu_pays_for_the_interrupt() {
+    let mut known = MeasuredCosts::default();
+    // A round trip costs each end twice as much on two CPUs as on one.
+    add_interrupts(&mut known, "fast", 2.0);
+    let drawn = FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, 0.0);
+    let of = |interrupts| drawn.answered(FlowEnd::To, 64.0, Ends::Apart, interrupts).cpu_ns;
+    near(of(true) + of(false), 4.0 * message_ns(64.0), 0.01);
+    near(of(false), message_ns(64.0), 0.01);
 }
 
 #[test]
