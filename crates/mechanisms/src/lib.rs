@@ -21,3 +21,4 @@ pub use contract::{
 };
 pub use registry::Visitor;
 pub use support::names::{probe_names, remove_recorded};
+pub use support::wait::params_of_server;

@@ -33,12 +33,14 @@ pub struct CommunicatingProcess {
     pub cpus: Vec<u32>,
     /// Whether it was not recorded, and is known as the other side of an object only.
     pub outside: bool,
+    /// Whether it waits in epoll_wait(2) for any change, also for room: EPOLLIN, EPOLLOUT and EPOLLET.
+    pub watches_for_room: bool,
 }
 
 impl CommunicatingProcess {
     /// One that is recorded, and has done nothing yet.
     pub fn new(name: String) -> Self {
-        Self { name, cpu_ns: 0, switches: 0, cpus: Vec::new(), outside: false }
+        Self { name, cpu_ns: 0, switches: 0, cpus: Vec::new(), outside: false, watches_for_room: false }
     }
 }
 

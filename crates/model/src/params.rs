@@ -69,6 +69,12 @@ impl Params {
         }
     }
 
+    /// The same with endpoints that wait in this `way`, if `card` has it.
+    pub fn waiting(mut self, way: &str, card: &Card) -> Self {
+        self.set_wait(way, card);
+        self
+    }
+
     /// Whether the endpoints wait by spinning.
     pub fn spins(&self) -> bool {
         self.0.get("wait").is_some_and(|wait| wait == "spin")

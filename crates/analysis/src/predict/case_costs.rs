@@ -4,8 +4,9 @@
 
 use super::size_line::{SizeFit, SizeLine};
 use crate::stats::{mean, median};
+use model::inject::{Inject, InjectedAmount};
 use model::record::Record;
-use model::{Case, Endpoints, Pace, Peers, Sample, Spec, Workload};
+use model::{Case, EndpointRole, Endpoints, Pace, Peers, Sample, Spec, Workload};
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 
@@ -40,9 +41,16 @@ pub struct CostCase {
     pub think_time_ns: u64,
     /// Whether both endpoints fill their caches with something else meanwhile.
     pub has_cold_caches: bool,
+    /// For how long the server computes before it answers, in nanoseconds.
+    pub server_work_ns: u64,
 }
 
 impl CostCase {
+    /// Back to back, with no work.
+    pub fn plain(spec: Spec, workload: Workload, place: EndPlace) -> Self {
+        Self { spec, workload, place, think_time_ns: 0, has_cold_caches: false, server_work_ns: 0 }
+    }
+
     /// That of `case`; `None` of a case on which no prediction rests.
     pub fn of(case: &Case) -> Option<Self> {
         let think_time_ns = match case.pace {
@@ -50,8 +58,14 @@ impl CostCase {
             Pace::ThinkTime(ns) | Pace::ColdThinkTime(ns) => ns,
             Pace::Rate(_) => return None,
         };
-        let is_plain =
-            case.endpoints == Endpoints::Processes && case.peers == Peers::Pair && case.inject.is_none();
+        let server_work_ns = match case.inject {
+            None => 0,
+            Some(Inject { side: EndpointRole::Server, is_asleep: false, amount: InjectedAmount::Ns(ns) }) => {
+                ns
+            }
+            Some(_) => return None,
+        };
+        let is_plain = case.endpoints == Endpoints::Processes && case.peers == Peers::Pair;
         let place = match case.cpus {
             Some(cpus) if cpus.client == cpus.server => EndPlace::OneCpu,
             Some(_) => EndPlace::TwoCpus,
@@ -65,6 +79,7 @@ impl CostCase {
             place,
             think_time_ns,
             has_cold_caches: case.pace.has_cold_caches(),
+            server_work_ns,
         })
     }
 }
@@ -126,6 +141,12 @@ impl MeasuredCosts {
     pub(super) fn think_times_ns<'a>(&'a self, case: &'a CostCase) -> impl Iterator<Item = u64> + 'a {
         let is_like = |other: &&CostCase| CostCase { think_time_ns: 0, ..(*other).clone() } == *case;
         self.cases.keys().filter(is_like).map(|case| case.think_time_ns).filter(|ns| *ns > 0)
+    }
+
+    /// For how long servers worked in cases that are `case` but for that, ascending, 0 left out.
+    pub(super) fn server_works_ns<'a>(&'a self, case: &'a CostCase) -> impl Iterator<Item = u64> + 'a {
+        let is_like = |other: &&CostCase| CostCase { server_work_ns: 0, ..(*other).clone() } == *case;
+        self.cases.keys().filter(is_like).map(|case| case.server_work_ns).filter(|ns| *ns > 0)
     }
 
     /// The fits of `case`; `None` where it was not measured.
@@ -265,14 +286,18 @@ mod tests {
                 vec![slice(0, 0, 9.0)],
             ),
         ];
+        // Sleep of a server is no work, and a client's delay is nothing that a prediction rests on.
+        for text in ["server:10us", "server:sleep:10us", "10us"] {
+            let inject = Some(text.parse().unwrap());
+            let of = CostCase::of(&Case { inject, ..case(Some(one), Placement::SameCore) });
+            assert_eq!(
+                of.map(|case| case.server_work_ns),
+                (text == "server:10us").then_some(10_000),
+                "{text}"
+            );
+        }
         let costs = MeasuredCosts::of(&records);
-        let of = |place| CostCase {
-            spec: Spec::plain("pipe"),
-            workload: Workload::Latency,
-            place,
-            think_time_ns: 0,
-            has_cold_caches: false,
-        };
+        let of = |place| CostCase::plain(Spec::plain("pipe"), Workload::Latency, place);
         assert_eq!(costs.sizes(&of(EndPlace::OneCpu)), [64]);
         assert!(costs.sizes(&of(EndPlace::TwoCpus)).is_empty());
         let lines = costs.fitted(&of(EndPlace::OneCpu)).unwrap().lines(None);

@@ -36,17 +36,7 @@ fn add_costs_with(costs: &mut MeasuredCosts, name: &str, factor: f64, (longer, s
                     client_switches: switches,
                     server_switches: switches,
                 };
-                costs.add(
-                    CostCase {
-                        spec: Spec::plain(name),
-                        workload,
-                        place,
-                        think_time_ns: 0,
-                        has_cold_caches: false,
-                    },
-                    bytes,
-                    cost,
-                );
+                costs.add(CostCase::plain(Spec::plain(name), workload, place), bytes, cost);
             }
         };
         add(Workload::Latency, EndPlace::OneCpu, 4.0 * each, 2.0 * each);
@@ -61,13 +51,7 @@ fn add_costs_with(costs: &mut MeasuredCosts, name: &str, factor: f64, (longer, s
 
 /// Round trips of `name` after 100 µs on two CPUs, `longer_ns` longer than back to back.
 pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_caches: bool, longer_ns: f64) {
-    let case = CostCase {
-        spec: Spec::plain(name),
-        workload: Workload::Latency,
-        place: EndPlace::TwoCpus,
-        think_time_ns: 0,
-        has_cold_caches: false,
-    };
+    let case = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
     let factor = if name == "slow" { 2.0 } else { 1.0 };
     let each = factor * message_ns(64.0);
     for _ in 0..8 {
@@ -82,17 +66,26 @@ pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_cac
     }
 }
 
+/// Round trips of `name` on two CPUs whose server works for `work_ns`: they take `longer_ns` besides, and the client 500 ns of CPU time and
+/// another switch.
+pub(super) fn add_late_answers(costs: &mut MeasuredCosts, name: &str, work_ns: u64, longer_ns: f64) {
+    let plain = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
+    let (each, work) = (message_ns(64.0), work_ns as f64);
+    let cost = CaseTrial {
+        elapsed_ns: 4.0 * each + 2.0 * WAKE_NS + work + longer_ns,
+        client_ns: 2.0 * each + 500.0,
+        server_ns: 2.0 * each + work,
+        client_switches: 2.0,
+        server_switches: 1.0,
+    };
+    (0..8).for_each(|_| costs.add(CostCase { server_work_ns: work_ns, ..plain.clone() }, 64, cost));
+}
+
 /// Round trips of `name` that cost each end on two CPUs so many times as much as on one.
 pub(super) fn add_interrupts(costs: &mut MeasuredCosts, name: &str, times: f64) {
     for (place, each) in [(EndPlace::OneCpu, message_ns(64.0)), (EndPlace::TwoCpus, times * message_ns(64.0))]
     {
-        let case = CostCase {
-            spec: Spec::plain(name),
-            workload: Workload::Latency,
-            place,
-            think_time_ns: 0,
-            has_cold_caches: false,
-        };
+        let case = CostCase::plain(Spec::plain(name), Workload::Latency, place);
         let cost = CaseTrial {
             elapsed_ns: 4.0 * each + 2.0 * WAKE_NS,
             client_ns: 2.0 * each,

@@ -30,6 +30,8 @@ pub struct FlowCosts {
     asleep: Vec<(u64, FittedCase)>,
     /// The same with cold caches.
     cold: Vec<(u64, FittedCase)>,
+    /// Round trips whose server works before it answers, for so many nanoseconds, on two CPUs.
+    worked: Vec<(u64, FittedCase)>,
     capacity_bytes: u64,
 }
 
@@ -49,6 +51,9 @@ pub(super) struct DrawnCosts {
     stream_apart: Option<CaseLines>,
     /// For how long a CPU was idle, in nanoseconds, and by how much longer waking takes then; ascending.
     wakes: Vec<(f64, f64)>,
+    /// What a round trip takes besides when the server works for so many nanoseconds before it answers; ascending, none where that was
+    /// not measured.
+    late_answers: Vec<(f64, LateAnswer)>,
     /// By how much longer a round trip takes with caches as cold as they are.
     pub(super) cold_ns: f64,
     /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
@@ -70,6 +75,32 @@ pub(super) struct EndCost {
     pub(super) switches: f64,
 }
 
+/// What a round trip takes besides when its answer comes late, to a client that is woken meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct LateAnswer {
+    /// The CPU time of the server.
+    pub(super) server_ns: f64,
+    /// By how much longer the client takes to wake; negative where it has not been asleep for long.
+    pub(super) longer_wake_ns: f64,
+    /// The CPU time of the client.
+    pub(super) client_ns: f64,
+    /// The switches of the client.
+    pub(super) client_switches: f64,
+}
+
+impl LateAnswer {
+    /// So much of this one, and the rest of `other`.
+    fn mixed(self, share: f64, other: Self) -> Self {
+        let of = |own: f64, other: f64| share * own + (1.0 - share) * other;
+        Self {
+            server_ns: of(self.server_ns, other.server_ns),
+            longer_wake_ns: of(self.longer_wake_ns, other.longer_wake_ns),
+            client_ns: of(self.client_ns, other.client_ns),
+            client_switches: of(self.client_switches, other.client_switches),
+        }
+    }
+}
+
 impl EndCost {
     /// That of such a share of a message, or of so many.
     pub(super) fn times(self, share: f64) -> Self {
@@ -89,16 +120,10 @@ impl EndCost {
 impl FlowCosts {
     /// Of `flow` with what `costs` has of its mechanism.
     pub fn of(flow: &Flow, costs: &MeasuredCosts) -> Self {
-        let case = |workload, place, think_time_ns| CostCase {
-            spec: flow.mechanism.clone(),
-            workload,
-            place,
-            think_time_ns,
-            has_cold_caches: false,
-        };
+        let case = |workload, place| CostCase::plain(flow.mechanism.clone(), workload, place);
         let places = [EndPlace::OneCpu, EndPlace::TwoCpus, EndPlace::Anywhere];
-        let fitted = |workload| places.map(|place| costs.fitted(&case(workload, place, 0)));
-        let apart = case(Workload::Latency, EndPlace::TwoCpus, 0);
+        let fitted = |workload| places.map(|place| costs.fitted(&case(workload, place)));
+        let apart = case(Workload::Latency, EndPlace::TwoCpus);
         let after_think_times = |has_cold_caches| {
             let apart = CostCase { has_cold_caches, ..apart.clone() };
             let fitted = |ns| Some((ns, costs.fitted(&CostCase { think_time_ns: ns, ..apart.clone() })?));
@@ -110,6 +135,10 @@ impl FlowCosts {
             streamed: if flow.is_stream() { fitted(Workload::Throughput) } else { [None, None, None] },
             asleep: after_think_times(false),
             cold: after_think_times(true),
+            worked: costs
+                .server_works_ns(&apart)
+                .filter_map(|ns| Some((ns, costs.fitted(&CostCase { server_work_ns: ns, ..apart.clone() })?)))
+                .collect(),
             capacity_bytes: capacity(&flow.mechanism),
         }
     }
@@ -126,17 +155,20 @@ impl FlowCosts {
             cases.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect()
         };
         let (asleep, cold) = (after_think_times(&self.asleep), after_think_times(&self.cold));
+        let worked = after_think_times(&self.worked);
         let stay = match self.is_stream {
             true => stay([&stream_together, &stream_apart, &stream_anywhere]),
             false => stay([&together, &apart, &anywhere]),
         };
         let wakes = apart.as_ref().map(|apart| wakes(apart, &asleep)).unwrap_or_default();
+        let late_answers = apart.as_ref().map(|apart| late_answers(apart, &worked)).unwrap_or_default();
         DrawnCosts {
             together,
             apart,
             stream_together,
             stream_apart,
             wakes,
+            late_answers,
             cold_ns: coldness * cold_ns(&asleep, &cold),
             stay,
             stay_off: off,
@@ -169,6 +201,27 @@ fn wakes(apart: &CaseLines, asleep: &[(u64, CaseLines)]) -> Vec<(f64, f64)> {
         (*ns as f64 + shortest.0, (lines.elapsed.at(bytes) - apart.elapsed.at(bytes)).max(0.0))
     };
     std::iter::once(shortest).chain(asleep.iter().map(of)).collect()
+}
+
+/// What a round trip takes besides, by how long the server works: nothing where it answers at once.
+fn late_answers(apart: &CaseLines, worked: &[(u64, CaseLines)]) -> Vec<(f64, LateAnswer)> {
+    let of = |(work_ns, lines): &(u64, CaseLines)| {
+        let work_ns = *work_ns as f64;
+        let server_ns = lines.server.at(SMALL_BYTES) - work_ns - apart.server.at(SMALL_BYTES);
+        let server_ns = server_ns.max(0.0);
+        let longer_ns = lines.elapsed.at(SMALL_BYTES) - work_ns - apart.elapsed.at(SMALL_BYTES);
+        let answer = LateAnswer {
+            server_ns,
+            longer_wake_ns: longer_ns - server_ns,
+            client_ns: (lines.client.at(SMALL_BYTES) - apart.client.at(SMALL_BYTES)).max(0.0),
+            client_switches: (lines.switches[0] - apart.switches[0]).max(0.0),
+        };
+        (work_ns, answer)
+    };
+    if worked.is_empty() {
+        return Vec::new();
+    }
+    std::iter::once((0.0, LateAnswer::default())).chain(worked.iter().map(of)).collect()
 }
 
 /// By how much longer a round trip takes after the same think time if caches are cold.
@@ -227,6 +280,21 @@ impl DrawnCosts {
         let Some(lines) = &self.apart else { return 0.0 };
         let beside = lines.elapsed.at(bytes) - lines.client.at(bytes) - lines.server.at(bytes);
         beside.max(0.0) / 2.0 + self.longer_wake_ns(idle_ns)
+    }
+
+    /// What a round trip takes besides if its answer comes after `work_ns`, in a straight line between measured ones; `None` where it
+    /// was not measured.
+    pub(super) fn late_answer(&self, work_ns: f64) -> Option<LateAnswer> {
+        let (_, last) = self.late_answers.last()?;
+        let after = self.late_answers.partition_point(|(ns, _)| *ns <= work_ns);
+        let Some((until, high)) = self.late_answers.get(after) else { return Some(*last) };
+        let (from, low) = self.late_answers[after.checked_sub(1)?];
+        Some(high.mixed((work_ns - from) / (until - from), low))
+    }
+
+    /// How long it takes until the client goes on with an answer of `bytes` that came after `work_ns`, on a CPU that is idle.
+    pub(super) fn answer_wake_ns(&self, bytes: f64, answer: LateAnswer) -> f64 {
+        (self.wake_ns(bytes, 0.0) + answer.longer_wake_ns).max(0.0)
     }
 
     /// By how much longer waking takes after `idle_ns`: between measured think times in proportion to the logarithm of the time.

@@ -2,8 +2,9 @@
 
 use super::case_costs::{CostCase, EndPlace, MeasuredCosts};
 use model::block::Block;
+use model::inject::{Inject, InjectedAmount};
 use model::scenario::Mix;
-use model::{Pace, Peers, Placement, Placements, Scenario, Size, Spec, Workload};
+use model::{EndpointRole, Pace, Peers, Placement, Placements, Scenario, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
 /// Sizes that differ by less than this factor need one case.
@@ -18,6 +19,10 @@ const MOST_SIZES: usize = 5;
 const THINK_TIMES_NS: [u64; 2] = [100_000, 2_000_000];
 /// The one of these with which it is also measured what cold caches cost.
 const COLD_THINK_TIME_NS: u64 = THINK_TIMES_NS[0];
+/// For how long a server works, in nanoseconds, where it is measured how the client's way of waiting then does.
+const SERVER_WORKS_NS: [u64; 3] = [10_000, 30_000, 100_000];
+/// The way of waiting with which that matters: the client is woken also when its message is taken, and sleeps again until the answer.
+const WOKEN_TWICE: &str = "epoll-room";
 
 /// What a scenario needs, with the mechanisms that it has and with others.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,13 +78,7 @@ impl NeededCosts {
         let mut missing = Vec::new();
         for ((spec, workload), sizes) in &self.sizes {
             for place in self.places() {
-                let case = CostCase {
-                    spec: spec.clone(),
-                    workload: *workload,
-                    place,
-                    think_time_ns: 0,
-                    has_cold_caches: false,
-                };
+                let case = CostCase::plain(spec.clone(), *workload, place);
                 let known = costs.sizes(&case);
                 let lacking: Vec<String> = sizes
                     .iter()
@@ -124,11 +123,8 @@ impl NeededCosts {
             let all: Vec<Size> = sizes.iter().map(|bytes| Size((*bytes).max(1))).collect();
             blocks.push(block(*workload, all.clone(), placements.clone(), vec![Pace::BackToBack]));
             let smallest = all.into_iter().take(1).collect::<Vec<_>>();
-            let apart: Vec<Placements> = placements
-                .iter()
-                .filter(|places| !matches!(places.0[0], Placement::SameCore | Placement::Unpinned))
-                .cloned()
-                .collect();
+            let apart: Vec<Placements> =
+                placements.iter().filter(|places| is_apart(places)).cloned().collect();
             if *workload == Workload::Latency && !apart.is_empty() {
                 let paces = THINK_TIMES_NS.map(Pace::ThinkTime).into_iter();
                 let paces = paces.chain([Pace::ColdThinkTime(COLD_THINK_TIME_NS)]).collect();
@@ -137,6 +133,33 @@ impl NeededCosts {
         }
         blocks
     }
+}
+
+impl NeededCosts {
+    /// What to measure besides with each of these delays: round trips on two CPUs whose server works before it answers, of mechanisms
+    /// whose client is woken meanwhile.
+    pub fn worked(&self) -> Vec<(Block, Inject)> {
+        let is_woken_twice = |block: &Block| {
+            block.workloads == [Workload::Latency]
+                && block.paces == [Pace::BackToBack]
+                && block.specs.iter().all(|spec| spec.params.given("wait") == Some(WOKEN_TWICE))
+        };
+        let apart = |mut block: Block| {
+            block.sizes.truncate(1);
+            block.placements.retain(is_apart);
+            (!block.placements.is_empty()).then_some(block)
+        };
+        let blocks: Vec<Block> = self.blocks().into_iter().filter(is_woken_twice).filter_map(apart).collect();
+        let delay =
+            |ns| Inject { side: EndpointRole::Server, is_asleep: false, amount: InjectedAmount::Ns(ns) };
+        let with_delay = |ns| blocks.iter().map(move |block| (block.clone(), delay(ns)));
+        SERVER_WORKS_NS.into_iter().flat_map(with_delay).collect()
+    }
+}
+
+/// Whether client and server have a CPU each.
+fn is_apart(places: &Placements) -> bool {
+    !matches!(places.0[0], Placement::SameCore | Placement::Unpinned)
 }
 
 /// Whether a line through the `known` sizes goes on to `size`.

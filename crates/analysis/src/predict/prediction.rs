@@ -69,6 +69,8 @@ pub struct Prediction {
     pub scenario: String,
     /// As many as it has flows, in their order.
     pub flows: Vec<FlowPrediction>,
+    /// Requests and messages a second of all flows that are exchanged; absent of fewer than two, or where the simulation had none.
+    pub together_per_s: Option<Change>,
     /// As many as it has processes.
     pub processes: Vec<ProcessPrediction>,
     /// Whether what was measured of the scenario went into it.
@@ -182,6 +184,7 @@ pub fn predict(
     Prediction {
         scenario: before.name.clone(),
         flows: (0..before.flows.len()).map(|at| flow(at, before, after, measured, &draws)).collect(),
+        together_per_s: together([before, after], measured, &draws),
         processes: (0..before.processes.len()).map(|at| process(at, before, measured, &draws)).collect(),
         is_calibrated: !measured.is_empty(),
         basis: basis([before, after], costs),
@@ -267,6 +270,18 @@ fn flow(
             of(&simulated.behaviour).round_trip_ns
         }),
     }
+}
+
+/// The rate of all exchanged flows of both scenarios: what one of them gains, another may lose.
+fn together([before, after]: [&Scenario; 2], measured: &Measured, draws: &Draws) -> Option<Change> {
+    let differ = |at: &usize| before.flows[*at].mechanism != after.flows[*at].mechanism;
+    let exchanged: Vec<usize> = (0..before.flows.len()).filter(differ).collect();
+    let known = exchanged.iter().map(|at| measured.flows[*at].map(|flow| flow.per_s)).sum();
+    let per_s = |simulated: &Simulated| {
+        let rates = exchanged.iter().map(|at| simulated.behaviour.flows[*at].per_s);
+        Some(rates.sum()).filter(|per_s: &f64| *per_s > 0.0)
+    };
+    (exchanged.len() > 1).then(|| change(known, draws, per_s)).flatten()
 }
 
 /// The CPU time for a message changes by what it changes in the simulation, and the rate by the ratio that it changes by there.

@@ -5,7 +5,7 @@ use super::fixture::{add_costs, add_think_time, costs, flow, message_ns, scenari
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::prediction::coldness;
 use super::simulation::{Rest, RestTime, SimulationSetup, simulate};
-use super::{CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
+use super::{Change, CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
 use model::scenario::{
     Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording, Roots,
 };
@@ -101,6 +101,23 @@ fn what_recording_cost_is_taken_out() {
     for (change, cycle_ns) in [(slow, 1e9 / 15_000.0), (quick, 1e5)] {
         assert!((change.ratio * (cycle_ns + more_ns) / cycle_ns - 1.0).abs() < 0.02, "{change:?}");
     }
+}
+
+#[test]
+fn what_is_exchanged_is_also_predicted_together() {
+    let two = scenario(&[&[0], &[0], &[1]], vec![flow(0, 1), flow(0, 2)]);
+    let predicted =
+        |after: &Scenario| predict(&two, after, &costs(), &Measured::recorded(&two), &[0, 1], QUICK);
+    let found = predicted(&exchanged(&two, "slow"));
+    let together = found.together_per_s.unwrap();
+    let rates: Vec<Change> = found.flows.iter().map(|flow| flow.per_s.unwrap()).collect();
+    let sum: f64 = rates.iter().map(|rate| rate.before).sum();
+    assert!((together.before / sum - 1.0).abs() < 0.01, "{together:?} {rates:?}");
+    let (least, most) = (rates[0].ratio.min(rates[1].ratio), rates[0].ratio.max(rates[1].ratio));
+    assert!((least - 0.01..most + 0.01).contains(&together.ratio), "{together:?} {rates:?}");
+    let mut one = two.clone();
+    one.flows[0].mechanism = Spec::plain("slow");
+    assert_eq!(predicted(&one).together_per_s, None);
 }
 
 #[test]
@@ -218,14 +235,20 @@ fn cases_that_are_missing_are_named_and_planned() {
     let mut few = MeasuredCosts::default();
     add_costs(&mut few, "other", 1.0);
     assert_eq!(needs.missing(&few).len(), 4);
-    let case = CostCase {
-        spec: Spec::plain("fast"),
-        workload: Workload::Latency,
-        place: EndPlace::OneCpu,
-        think_time_ns: 0,
-        has_cold_caches: false,
-    };
+    let case = CostCase::plain(Spec::plain("fast"), Workload::Latency, EndPlace::OneCpu);
     assert_eq!(costs().sizes(&case).len(), 6);
+}
+
+#[test]
+fn how_late_answers_do_is_measured_where_a_client_is_woken_meanwhile() {
+    let mut one = scenario(&[&[], &[]], vec![flow(0, 1)]);
+    assert!(needed([&one], 2).worked().is_empty());
+    one.flows[0].mechanism.params = serde_json::from_str(r#"{"wait":"epoll-room"}"#).unwrap();
+    let worked = needed([&one], 2).worked();
+    let delays: Vec<String> = worked.iter().map(|(_, inject)| inject.to_string()).collect();
+    assert_eq!(delays, ["server:10us", "server:30us", "server:100us"]);
+    assert!(worked.iter().all(|(block, _)| block.sizes.len() == 1 && block.placements.len() == 1));
+    assert!(needed([&one], 1).worked().is_empty(), "there is no other CPU");
 }
 
 #[test]

@@ -282,7 +282,11 @@ fn flow(
     let seconds = communication.seconds().max(1e-9);
     let count = draft.count();
     let all: Vec<&Message> = draft.messages().collect();
-    let mechanism = if are_polled(&all) { mechanism.waiting("epoll", cards) } else { mechanism };
+    let way = match communication.processes[draft.from as usize].watches_for_room {
+        true => "epoll-room",
+        false => "epoll",
+    };
+    let mechanism = if are_polled(&all) { mechanism.waiting(way, cards) } else { mechanism };
     let partial = all.iter().filter(|message| message.reads > 1).count() as f64 / all.len().max(1) as f64;
     // A process waits where it sends and where it receives.
     let waits = |process: u32| {

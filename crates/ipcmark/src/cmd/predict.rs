@@ -12,6 +12,7 @@ use crate::session::RunSession;
 use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, held, needed, predict};
 use harness::coordinator::replay::{self, ReplayBounds};
 use harness::coordinator::trial_error::TrialError;
+use model::block::Block;
 use model::plan::Plan;
 use model::record::{Host, Record};
 use model::scenario::Behaviour;
@@ -93,7 +94,11 @@ fn records(arguments: &PredictArguments) -> Result<Vec<Record>, Invalid> {
 
 /// The plan of the cases that are needed and of which there is no record.
 fn missing_plan(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
-    let mut plan = plan_here(&needs.blocks(), Endpoints::default(), &host.topology);
+    let planned = |blocks: &[Block]| plan_here(blocks, Endpoints::default(), &host.topology);
+    let mut plan = planned(&needs.blocks());
+    for (block, work) in needs.worked() {
+        plan.cases.extend(planned(&[block]).injected(work).cases);
+    }
     plan.cases.retain(|case| records.iter().all(|record| record.case != *case || record.samples.is_empty()));
     plan
 }

@@ -9,7 +9,7 @@ use mechanisms::registry::CARDS;
 use model::Scenario;
 use model::scenario::Flow;
 use model::units::Size;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
@@ -61,6 +61,7 @@ fn talks() {
             });
         }
         Ok("polls") => pair("answer-polling", |stream| ask(Polling(stream))),
+        Ok("watches-for-room") => pair("answer-polling", |stream| ask(WatchingForRoom::new(stream))),
         Ok("answer-polling") => {
             answer(Polling(UnixStream::from(std::io::stdin().lock().try_clone_fd())));
         }
@@ -178,6 +179,42 @@ impl Write for Polling {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.0.flush()
+    }
+}
+
+/// Waits for any change of the stream, as nginx does.
+struct WatchingForRoom {
+    stream: UnixStream,
+    instance: OwnedFd,
+}
+
+impl WatchingForRoom {
+    fn new(stream: UnixStream) -> Self {
+        let instance = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let changes = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        epoll::add(&instance, &stream, epoll::EventData::new_u64(0), changes).unwrap();
+        Self { stream, instance }
+    }
+}
+
+impl Read for WatchingForRoom {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let mut events =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
+        while !{ events[0].flags }.contains(epoll::EventFlags::IN) {
+            epoll::wait(&self.instance, &mut events, None)?;
+        }
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for WatchingForRoom {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
     }
 }
 
@@ -312,6 +349,7 @@ fn requests_are_counted_exactly_by_both_ways() {
             ("tcp", "tcp", "tcp:nodelay=off"),
             ("descriptors", "unix-stream", "unix-stream"),
             ("polls", "unix-stream", "unix-stream:wait=epoll"),
+            ("watches-for-room", "unix-stream", "unix-stream:wait=epoll-room"),
         ] {
             let flow = flow_with_every_request(way, &player(role), mechanism);
             let what = format!("{way}, {role}: {flow:#?}");

@@ -7,15 +7,26 @@ use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::read;
+use std::cell::Cell;
 use sys::{Errno, Failure, OrFail};
 
 /// The parameter that says how endpoints made of descriptors wait.
 pub(crate) const WAIT: Param = Param {
     name: "wait",
-    summary: "how an endpoint waits: asleep in the call; by calling again at once; or asleep in epoll_wait",
-    domain: Domain::Choice(&["block", "spin", "epoll"]),
+    summary: "how an endpoint waits: asleep in the call; by calling again at once; asleep in epoll_wait; or so with the client woken at each change, also when there is room (EPOLLIN, EPOLLOUT and EPOLLET)",
+    domain: Domain::Choice(&["block", "spin", "epoll", EPOLL_ROOM]),
     default: Some("block"),
 };
+
+/// The way in which nginx waits for an upstream: over a Unix socket it is woken also when its message is taken.
+const EPOLL_ROOM: &str = "epoll-room";
+
+/// `params` for the server's end of the mechanism with `card`: where the client is woken when there is room, the server waits in
+/// epoll_wait for input alone.
+pub fn params_of_server(params: &Params, card: &Card) -> Params {
+    let way = params.given(WAIT.name).filter(|way| *way == EPOLL_ROOM);
+    way.map_or_else(|| params.clone(), |_| params.clone().waiting("epoll", card))
+}
 
 /// How an endpoint waits for its descriptors.
 #[derive(Debug)]
@@ -26,6 +37,8 @@ pub(crate) enum Wait {
     Spin,
     /// Asleep in epoll_wait(2), as an event loop: always before a read, and before a write that found no room.
     Epoll { readable: OwnedFd, writable: OwnedFd },
+    /// Asleep in epoll_wait(2) until something changes, be it input or room, edge-triggered: after a call that found none.
+    EpollRoom { changed: OwnedFd, may_read: Cell<bool> },
 }
 
 impl Wait {
@@ -35,6 +48,7 @@ impl Wait {
         Ok(match params.text(card, WAIT.name) {
             Some("spin") => Wait::Spin,
             Some("epoll") => Wait::Epoll { readable: instance()?, writable: instance()? },
+            Some(EPOLL_ROOM) => Wait::EpollRoom { changed: instance()?, may_read: Cell::new(false) },
             _ => Wait::Block,
         })
     }
@@ -49,6 +63,9 @@ impl Wait {
     pub(crate) fn expect_input(&self, input: &OwnedFd) -> Result<(), Errno> {
         match self {
             Wait::Epoll { readable, .. } => watch(readable, input, epoll::EventFlags::IN),
+            Wait::EpollRoom { changed, .. } => {
+                watch(changed, input, epoll::EventFlags::IN | epoll::EventFlags::ET)
+            }
             _ => Ok(()),
         }
     }
@@ -58,7 +75,9 @@ impl Wait {
     #[inline(always)]
     pub(crate) fn expect_no_more(&self, input: &OwnedFd) -> Result<(), Errno> {
         match self {
-            Wait::Epoll { readable, .. } => epoll::delete(readable, input),
+            Wait::Epoll { readable: instance, .. } | Wait::EpollRoom { changed: instance, .. } => {
+                epoll::delete(instance, input)
+            }
             _ => Ok(()),
         }
     }
@@ -67,6 +86,9 @@ impl Wait {
     pub(crate) fn expect_room(&self, output: &OwnedFd) -> Result<(), Errno> {
         match self {
             Wait::Epoll { writable, .. } => watch(writable, output, epoll::EventFlags::OUT),
+            Wait::EpollRoom { changed, .. } => {
+                watch(changed, output, epoll::EventFlags::OUT | epoll::EventFlags::ET)
+            }
             _ => Ok(()),
         }
     }
@@ -86,6 +108,11 @@ impl Wait {
                 self.expect_room(socket)?;
                 sleep_until_ready(writable)?;
                 epoll::delete(writable, socket)
+            }
+            Wait::EpollRoom { changed, .. } => {
+                self.expect_room(socket)?;
+                self.sleep_until_changed(epoll::EventFlags::OUT)?;
+                epoll::delete(changed, socket)
             }
         }
     }
@@ -114,6 +141,10 @@ impl Wait {
                     sleep_until_ready(writable)?;
                     trace.step_ended("epoll_wait, for room");
                 }
+                (Errno::AGAIN, Wait::EpollRoom { .. }) => {
+                    self.sleep_until_changed(epoll::EventFlags::OUT)?;
+                    trace.step_ended("epoll_wait, for room");
+                }
                 (Errno::INTR, _) => {}
                 _ => return Err(errno),
             }
@@ -134,9 +165,16 @@ impl Wait {
         trace: &mut impl StepTrace,
     ) -> Result<T, Errno> {
         loop {
-            if let Wait::Epoll { readable, .. } = self {
-                sleep_until_ready(readable)?;
-                trace.step_ended("epoll_wait");
+            match self {
+                Wait::Epoll { readable, .. } => {
+                    sleep_until_ready(readable)?;
+                    trace.step_ended("epoll_wait");
+                }
+                Wait::EpollRoom { may_read, .. } if !may_read.get() => {
+                    self.sleep_until_changed(epoll::EventFlags::IN)?;
+                    trace.step_ended("epoll_wait");
+                }
+                _ => {}
             }
             let errno = match read() {
                 Ok(received) => return Ok(received),
@@ -144,14 +182,38 @@ impl Wait {
             };
             match (errno, self) {
                 (Errno::AGAIN, Wait::Spin) => std::hint::spin_loop(),
+                // There is nothing more: the next change is reported.
+                (Errno::AGAIN, Wait::EpollRoom { may_read, .. }) => may_read.set(false),
                 (Errno::AGAIN, Wait::Epoll { .. }) | (Errno::INTR, _) => {}
                 _ => return Err(errno),
             }
         }
     }
+
+    /// Sleeps until one of the `wanted` events is reported to an endpoint that waits for changes. A change that is not wanted wakes it
+    /// too, and is kept in mind.
+    fn sleep_until_changed(&self, wanted: epoll::EventFlags) -> Result<(), Errno> {
+        let Wait::EpollRoom { changed, may_read } = self else { return Ok(()) };
+        let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        let mut seen = epoll::EventFlags::empty();
+        while !seen.intersects(wanted | ended) {
+            // Input and output may be watched one by one.
+            let mut events = [NO_EVENT; 2];
+            let count = match epoll::wait(changed, &mut events, None) {
+                Err(Errno::INTR) => continue,
+                other => other?,
+            };
+            seen = events[..count].iter().fold(seen, |seen, event| seen | event.flags);
+            may_read.set(may_read.get() || seen.intersects(epoll::EventFlags::IN | ended));
+        }
+        Ok(())
+    }
 }
 
-/// Adds `fd` to the epoll instance, level-triggered (epoll(7)).
+const NO_EVENT: epoll::Event =
+    epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+
+/// Adds `fd` to the epoll instance for `events` (epoll(7)).
 #[inline(always)]
 fn watch(instance: &OwnedFd, fd: &OwnedFd, events: epoll::EventFlags) -> Result<(), Errno> {
     epoll::add(instance, fd, epoll::EventData::new_u64(0), events)
@@ -166,7 +228,7 @@ pub(crate) fn set_blocking(fd: &OwnedFd, blocking: bool) -> Result<(), Errno> {
 /// Sleeps until a descriptor of `instance` is ready.
 #[inline]
 fn sleep_until_ready(instance: impl AsFd) -> Result<(), Errno> {
-    let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
+    let mut events = [NO_EVENT];
     loop {
         match epoll::wait(&instance, &mut events, None) {
             Err(Errno::INTR) => {}
@@ -185,5 +247,64 @@ pub(crate) fn read_after_hangup(input: &OwnedFd, into: &mut [u8]) -> Result<usiz
     match read(input, into) {
         Ok(0) | Err(Errno::IO) => Err(Errno::PIPE),
         received => received,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::card;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use rustix::thread::gettid;
+    use std::time::Duration;
+
+    #[test]
+    fn the_server_waits_for_input_alone() {
+        let card = card("unix-stream").unwrap();
+        for (way, of_server) in
+            [("epoll-room", "epoll"), ("epoll", "epoll"), ("spin", "spin"), ("block", "block")]
+        {
+            let params = Params::default().waiting(way, card);
+            assert_eq!(params_of_server(&params, card).text(card, WAIT.name), Some(of_server), "{way}");
+        }
+    }
+
+    /// How often the thread has left its CPU of its own accord.
+    fn voluntary_switches() -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/self/task/{}/status", gettid().as_raw_nonzero())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    #[test]
+    fn over_a_unix_socket_a_client_is_woken_also_when_its_message_is_taken() {
+        let card = card("unix-stream").unwrap();
+        let slept = |way| {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let (own, peer) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+            let wait = Wait::new(&Params::default().waiting(way, card), card).unwrap();
+            // As the endpoints have them: a descriptor for each direction.
+            let output = rustix::io::dup(&own).unwrap();
+            wait.expect_input(&own).unwrap();
+            wait.expect_room(&output).unwrap();
+            // The first wait finds that there is room, without sleep.
+            wait.until_written(|| rustix::io::write(&output, &[1])).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // Each time the client is asleep by then.
+                    std::thread::sleep(Duration::from_millis(50));
+                    read(&peer, &mut [0; 8]).unwrap();
+                    std::thread::sleep(Duration::from_millis(50));
+                    rustix::io::write(&peer, &[2, 3]).unwrap();
+                });
+                let before = voluntary_switches();
+                let mut bytes = [0; 8];
+                assert_eq!(wait.until_read(|| read(&own, &mut bytes)), Ok(2));
+                assert_eq!(bytes[..2], [2, 3]);
+                voluntary_switches() - before
+            })
+        };
+        assert_eq!((slept("epoll"), slept("epoll-room")), (1, 2));
     }
 }

@@ -9,7 +9,6 @@ use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
 use super::objects::{CLOEXEC, Objects, closes_at_exec};
 use super::raw::{RawCall, RawEvent, RawKind};
-use super::room_watches::{self, WATCH_FOR_ROOM};
 use super::thread::{Entered, Thread, ThreadTotals};
 use model::communication::{
     Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
@@ -518,9 +517,7 @@ impl Assembly {
             let what = format!("the recording ended early, after {MOST_CALLS} calls");
             self.count(&what, Some(1));
         }
-        self.find_cpus_of_running();
-        let watch_for_room = room_watches::count(self.by_pid.keys());
-        self.count(WATCH_FOR_ROOM, Some(watch_for_room));
+        self.look_up_running();
         let mut processes = self.processes.clone();
         for thread in self.threads.values() {
             if let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&thread.pid)) {

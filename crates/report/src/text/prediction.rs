@@ -33,7 +33,12 @@ pub(crate) fn sentences(prediction: &Prediction) -> Vec<String> {
         let nothing = "Every flow keeps its mechanism: nothing changes.".to_owned();
         return vec![nothing];
     }
-    exchanged
+    let together = prediction.together_per_s.as_ref().map(|per_s| {
+        let (before, after) = (rate(per_s.before), rate(per_s.after));
+        let all = exchanged.len();
+        format!("All {all} together: {before} → {after} messages a second ({})", change(per_s))
+    });
+    exchanged.into_iter().chain(together).collect()
 }
 
 fn sentence(flow: &FlowPrediction) -> String {

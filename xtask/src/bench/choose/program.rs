@@ -57,7 +57,11 @@ pub(super) fn tried(ipcmark: &Ipcmark, program: &dyn Program) -> Result<(), Stri
         let (first_rate, second_rate) = (program.rate(first)?, program.rate(second)?);
         ratios.push(if first { first_rate / second_rate } else { second_rate / first_rate });
     }
-    println!("{}", compared(&program.name(), &found["prediction"]["flows"][*busiest]["per_s"], &ratios));
+    // Several clients do their work together.
+    let together = &found["prediction"]["together_per_s"];
+    let of_busiest = &found["prediction"]["flows"][*busiest]["per_s"];
+    let predicted = if together.is_null() { of_busiest } else { together };
+    println!("{}", compared(&program.name(), predicted, &ratios));
     Ok(())
 }
 

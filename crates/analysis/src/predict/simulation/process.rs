@@ -44,8 +44,8 @@ pub(super) enum Step {
     Answered { flow: usize },
     /// Answer a request of an activity of its sender.
     Answer { flow: usize, to: usize },
-    /// The answer is sent.
-    AnswerSent { flow: usize, bytes: u64, is_together: bool, cpu: usize, to: usize },
+    /// The answer is sent, to the request of an activity of its sender that this process worked for so long for.
+    AnswerSent { flow: usize, bytes: u64, is_together: bool, cpu: usize, to: usize, work_ns: u64 },
     /// The request is dealt with.
     Done,
 }
@@ -56,7 +56,7 @@ pub(super) struct Activity {
     pub(super) steps: Vec<Step>,
     /// Whether it deals with a message that was received.
     pub(super) serves: bool,
-    /// When its last request began.
+    /// When its last request began, or when it had received the request that it deals with.
     pub(super) began_ns: u64,
     /// The flows that it begins in turn, and which is next.
     pub(super) roots: Vec<usize>,

@@ -6,7 +6,7 @@ use super::events::{Event, Events};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
 use super::setup::{RestTime, Simulated, SimulationSetup, allowed};
 use crate::predict::case_costs::FlowEnd;
-use crate::predict::flow_costs::{EndCost, Ends};
+use crate::predict::flow_costs::{EndCost, Ends, LateAnswer};
 use model::Scenario;
 use model::pace::Arrivals;
 use model::scenario::{Begin, Behaviour, FlowBehaviour, Mix, MixValue, ProcessBehaviour, Roots};
@@ -272,6 +272,10 @@ impl<'a> Run<'a> {
         steps.push(work(cost));
         self.processes[at].switches += cost.switches;
         let activity = self.processes[at].add(steps, true, Vec::new());
+        let taken_ns = self.now_ns + whole(cost.path_ns);
+        if let Some(activity) = self.processes[at].activity(activity) {
+            activity.began_ns = taken_ns;
+        }
         self.processes[at].serving = Some(activity);
         Some(activity)
     }
@@ -377,14 +381,21 @@ impl<'a> Run<'a> {
                 channel.round_trips_ns += self.now_ns.saturating_sub(began_ns) as f64;
             }
             Step::Answer { flow, to } => self.answer(at, activity, flow, to),
-            Step::AnswerSent { flow, bytes, is_together, cpu, to } => {
+            Step::AnswerSent { flow, bytes, is_together, cpu, to, work_ns } => {
                 let from = self.scenario.flows[flow].from;
                 let ends = if is_together { Ends::Together } else { Ends::Apart };
                 let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends, false);
                 self.push(from, to, [Step::Answered { flow }, work(cost)]);
                 self.processes[from].switches += cost.switches;
                 self.processes[from].go_on(to);
-                let delay = self.message_wake_ns(flow, bytes, cpu);
+                let delay = match self.late_answer(flow, cpu, ends, work_ns) {
+                    Some(late) => {
+                        self.processes[from].cpu_ns += late.client_ns;
+                        self.processes[from].switches += late.client_switches;
+                        whole(self.setup.costs[flow].answer_wake_ns(bytes as f64, late))
+                    }
+                    None => self.message_wake_ns(flow, bytes, cpu),
+                };
                 self.wake(from, Some(cpu), delay);
             }
             Step::Done => {
@@ -539,9 +550,23 @@ impl<'a> Run<'a> {
         let (cpu, ends) = self.receiver_place(at, of.from, flow);
         let interrupts = self.cpus.idle_since(cpu).is_some();
         let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends, interrupts);
+        let taken_ns =
+            self.processes[at].activity(activity).map_or(self.now_ns, |activity| activity.began_ns);
+        let work_ns = self.now_ns.saturating_sub(taken_ns);
+        let late = self.late_answer(flow, cpu, ends, work_ns);
+        let server_ns = late.map_or(0.0, |late| late.server_ns);
+        let cost = cost.and(EndCost { path_ns: server_ns, cpu_ns: server_ns, switches: 0.0 });
         self.processes[at].switches += cost.switches;
-        let sent = Step::AnswerSent { flow, bytes, is_together: ends == Ends::Together, cpu, to };
+        let is_together = ends == Ends::Together;
+        let sent = Step::AnswerSent { flow, bytes, is_together, cpu, to, work_ns };
         self.push(at, activity, [sent, work(cost)]);
+    }
+
+    /// What an answer after `work_ns` takes besides, to a client that sleeps on `cpu`; `None` where that is not known, or where the CPU
+    /// is not idle.
+    fn late_answer(&self, flow: usize, cpu: usize, ends: Ends, work_ns: u64) -> Option<LateAnswer> {
+        let is_asleep = ends == Ends::Apart && self.cpus.idle_since(cpu).is_some();
+        self.setup.costs[flow].late_answer(work_ns as f64).filter(|_| is_asleep)
     }
 
     /// The CPU on which `receiver` will go on when process `at` sends to it, and whether that is the sender's.

@@ -4,7 +4,7 @@ use super::run::simulate;
 use super::setup::{Rest, Simulated, SimulationSetup};
 use crate::predict::case_costs::{FlowEnd, MeasuredCosts};
 use crate::predict::fixture::{
-    WAKE_NS, add_interrupts, add_sleepy_stream, costs, flow, message_ns, scenario, us,
+    WAKE_NS, add_interrupts, add_late_answers, add_sleepy_stream, costs, flow, message_ns, scenario, us,
 };
 use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
@@ -131,6 +131,37 @@ fn only_who_sends_to_an_idle_cpu_pays_for_the_interrupt() {
     let of = |interrupts| drawn.answered(FlowEnd::To, 64.0, Ends::Apart, interrupts).cpu_ns;
     near(of(true) + of(false), 4.0 * message_ns(64.0), 0.01);
     near(of(false), message_ns(64.0), 0.01);
+}
+
+#[test]
+fn an_answer_that_comes_late_to_a_client_that_was_woken_takes_what_was_measured() {
+    let mut known = costs();
+    add_late_answers(&mut known, "fast", 20_000, -2500.0);
+    let cycle = |known: &MeasuredCosts, work_us| {
+        let looped = Flow { server_work: us(work_us), ..flow(0, 1) };
+        let drawn = [FlowCosts::of(&looped, known).draw(None, 0.0, 0.0)];
+        let setup = SimulationSetup {
+            costs: &drawn,
+            rests: &[Rest::default()],
+            cpus: &[0, 1],
+            quantum_ns: 2_000_000,
+            seed: 3,
+            events: 30_000,
+        };
+        let found = simulate(&scenario(&[&[0], &[1]], vec![looped]), &setup).behaviour;
+        let cycle_ns = 1e9 / found.flows[0].per_s;
+        (cycle_ns, found.processes[0].switches_per_s * cycle_ns / 1e9)
+    };
+    for (work_us, sooner_ns, switches) in
+        [(0, 0.0, 1.0), (10, 1250.0, 1.5), (20, 2500.0, 2.0), (60, 2500.0, 2.0)]
+    {
+        let (plain, woken) = (cycle(&costs(), work_us), cycle(&known, work_us));
+        assert!((plain.0 - woken.0 - sooner_ns).abs() < 50.0, "{work_us}: {plain:?} {woken:?}");
+        assert!(
+            (woken.1 - switches).abs() < 0.02 && (plain.1 - 1.0).abs() < 0.02,
+            "{work_us}: {plain:?} {woken:?}"
+        );
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::protocol::error::{EndpointError, Outcome};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::scenario::{FlowTicket, ProcessSnapshot, ScenarioOrders};
 use mechanisms::object::{self, ObjectEndpoint};
-use mechanisms::{Ticket, TrialContext, registry};
+use mechanisms::{Ticket, TrialContext, params_of_server, registry};
 use model::{Invalid, Scenario};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
@@ -186,7 +186,7 @@ impl StrandOrders<'_> {
             self.line.lock().unwrap_or_else(PoisonError::into_inner).send_with(&ticket, &fds)
         };
         let name = &self.shared.scenario.flows[flow].mechanism.name;
-        let made = self.in_context(flow, |trial| object::client(name, trial, give));
+        let made = self.in_context(flow, false, |trial| object::client(name, trial, give));
         made.unwrap_or_else(|| Err(no_mechanism(name)))
     }
 
@@ -195,14 +195,18 @@ impl StrandOrders<'_> {
         let name = &self.shared.scenario.flows[flow].mechanism.name;
         let gone = |_| EndpointError::bug("receive", "the ticket", "nobody listens for it any more");
         let ticket = inbox.recv().map_err(gone)?;
-        let made = self.in_context(flow, |trial| object::server(name, trial, ticket));
+        let made = self.in_context(flow, true, |trial| object::server(name, trial, ticket));
         Ok(made.ok_or_else(|| no_mechanism(name))??)
     }
 
-    /// What `make` makes of what the mechanism of `flow` is given.
-    fn in_context<T>(&self, flow: usize, make: impl FnOnce(&TrialContext<'_>) -> T) -> T {
+    /// What `make` makes of what the mechanism of `flow` is given at its server or its client.
+    fn in_context<T>(&self, flow: usize, is_server: bool, make: impl FnOnce(&TrialContext<'_>) -> T) -> T {
         let of = &self.shared.scenario.flows[flow];
         let params = of.mechanism.params.matched(largest(of));
+        let params = match registry::card(&of.mechanism.name).filter(|_| is_server) {
+            Some(card) => params_of_server(&params, card),
+            None => params,
+        };
         let directory: &Path = &self.orders.directory;
         let number = self.orders.number + flow as u64;
         make(&TrialContext { params: &params, shape: shape(of), directory, number, network: None })
