@@ -105,6 +105,14 @@ impl Script {
         self.call(process, CommunicationKind::Receive, Some(object), Some(bytes), asleep_ns)
     }
 
+    /// The last call asked for so many bytes, and got fewer.
+    pub(super) fn having_asked(&mut self, bytes: u64) -> &mut Self {
+        if let Some(call) = self.communication.calls.last_mut() {
+            call.asked = Some(bytes);
+        }
+        self
+    }
+
     pub(super) fn wait(&mut self, process: u32, asleep_ns: u64) -> &mut Self {
         self.call(process, CommunicationKind::Wait, None, None, asleep_ns)
     }
