@@ -66,6 +66,19 @@ pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_cac
     }
 }
 
+/// Eight trials of round trips of `case`, which take as long as is usual here.
+pub(super) fn add_round_trips(costs: &mut MeasuredCosts, case: CostCase) {
+    let each = message_ns(64.0);
+    let cost = CaseTrial {
+        elapsed_ns: 4.0 * each + 2.0 * WAKE_NS,
+        client_ns: 2.0 * each,
+        server_ns: 2.0 * each,
+        client_switches: 1.0,
+        server_switches: 1.0,
+    };
+    (0..8).for_each(|_| costs.add(case.clone(), 64, cost));
+}
+
 /// Round trips of `name` on two CPUs whose server works for `work_ns`: they take `longer_ns` besides, and the client 500 ns of CPU time and
 /// another switch.
 pub(super) fn add_late_answers(costs: &mut MeasuredCosts, name: &str, work_ns: u64, longer_ns: f64) {

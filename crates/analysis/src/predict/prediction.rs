@@ -7,6 +7,7 @@ use super::calibrate::calibrated;
 use super::case_costs::{EndPlace, MeasuredCosts};
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::measured::Measured;
+use super::needed::wakes_client_twice;
 use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
 use super::size_line::{SizeFit, quantiles};
 use crate::stats::median;
@@ -32,7 +33,7 @@ const SEEN_STAY_SPREAD: f64 = 0.1;
 const LEAST_STAY_SPREAD: f64 = 0.02;
 const CROWD_STAY_SPREAD: f64 = 1.0;
 /// How far the coldness of caches may be off, either way.
-const COLDNESS_SPREAD: f64 = 0.5;
+const COLDNESS_SPREAD: f64 = 0.35;
 /// How long a program must work for each message so that its caches may be as cold as they are measured to be, in nanoseconds: about
 /// what filling them takes.
 const COLD_WORK_NS: f64 = 20_000.0;
@@ -373,11 +374,12 @@ fn basis(scenarios: [&Scenario; 2], costs: &MeasuredCosts) -> Vec<Basis> {
                     0 => String::new(),
                     ns => format!(", {} idle before", model::units::format_ns(ns as f64)),
                 };
-                let think = match case.has_cold_caches {
-                    true => format!("{think}, cold caches"),
-                    false => think,
+                let cold = if case.has_cold_caches { ", cold caches" } else { "" };
+                let work = match case.server_work_ns {
+                    0 => String::new(),
+                    ns => format!(", {} until the server answers", model::units::format_ns(ns as f64)),
                 };
-                let case = format!("{} {workload}, {place}{think}", flow.mechanism);
+                let case = format!("{} {workload}, {place}{think}{cold}{work}", flow.mechanism);
                 if basis.iter().all(|known| known.case != case) {
                     basis.push(Basis { case, sizes, fit });
                 }
@@ -426,6 +428,18 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
             "no case of {} begins after a think time: waking after a long sleep is taken to cost what it does back to back",
             without_sleep.join(" and ")
         ));
+    }
+    let lacks_late_answers = |flow: &&Flow| {
+        let is_measured =
+            costs.basis(&flow.mechanism, Workload::Latency).any(|(case, ..)| case.server_work_ns > 0);
+        !is_measured && !flow.is_stream() && wakes_client_twice(&flow.mechanism)
+    };
+    if cpus.len() > 1
+        && scenarios.into_iter().flat_map(|scenario| &scenario.flows).any(|flow| lacks_late_answers(&flow))
+    {
+        notes.push(
+            "answers are taken to come at once: there are no costs of servers that work first (--inject server:6us), by which a client waits longer or shorter that is also woken when its message is taken".to_owned(),
+        );
     }
     let lacks_cold = |flow: &&Flow| {
         let is_measured =

@@ -1,7 +1,7 @@
 //! Predictions from costs that are known.
 
 use super::calibrate::calibrated;
-use super::fixture::{add_costs, add_think_time, costs, flow, message_ns, scenario, us};
+use super::fixture::{add_costs, add_round_trips, add_think_time, costs, flow, message_ns, scenario, us};
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::prediction::coldness;
 use super::simulation::{Rest, RestTime, SimulationSetup, simulate};
@@ -244,9 +244,22 @@ fn how_late_answers_do_is_measured_where_a_client_is_woken_meanwhile() {
     let mut one = scenario(&[&[], &[]], vec![flow(0, 1)]);
     assert!(needed([&one], 2).worked().is_empty());
     one.flows[0].mechanism.params = serde_json::from_str(r#"{"wait":"epoll-room"}"#).unwrap();
+    let mut known = MeasuredCosts::default();
+    let spec = one.flows[0].mechanism.clone();
+    for place in [EndPlace::OneCpu, EndPlace::TwoCpus] {
+        add_round_trips(&mut known, CostCase::plain(spec.clone(), Workload::Latency, place));
+    }
+    let is_told = |known: &MeasuredCosts| {
+        let found = predict(&one, &one, known, &Measured::recorded(&one), &[0, 1], QUICK);
+        found.notes.iter().any(|note| note.contains("answers are taken to come at once"))
+    };
+    assert!(is_told(&known));
+    let plain = CostCase::plain(spec, Workload::Latency, EndPlace::TwoCpus);
+    add_round_trips(&mut known, CostCase { server_work_ns: 6000, ..plain });
+    assert!(!is_told(&known));
     let worked = needed([&one], 2).worked();
     let delays: Vec<String> = worked.iter().map(|(_, inject)| inject.to_string()).collect();
-    assert_eq!(delays, ["server:10us", "server:30us", "server:100us"]);
+    assert_eq!(delays, ["server:3us", "server:6us", "server:10us", "server:30us"]);
     assert!(worked.iter().all(|(block, _)| block.sizes.len() == 1 && block.placements.len() == 1));
     assert!(needed([&one], 1).worked().is_empty(), "there is no other CPU");
 }

@@ -3,13 +3,15 @@
 //!
 //! The programs are this one: [`talks`] plays what it is told by its environment.
 
+mod waiting_streams;
+
+use self::waiting_streams::{Polling, WatchingForRoom};
 use crate::common::{Place, Said, run, skip, wait_until};
 use crate::restricted::{open_place, ordinary, root};
 use mechanisms::registry::CARDS;
 use model::Scenario;
 use model::scenario::Flow;
 use model::units::Size;
-use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, getrlimit, pidfd_open, pidfd_send_signal, setrlimit,
 };
@@ -160,62 +162,6 @@ fn pair(answerer: &str, asks: impl FnOnce(UnixStream)) {
     let child = player(answerer).stdin(OwnedFd::from(of_child)).spawn().unwrap();
     asks(own);
     ended(child);
-}
-
-/// A socket that is waited for with poll(2) before each read.
-struct Polling(UnixStream);
-
-impl Read for Polling {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None)?;
-        self.0.read(bytes)
-    }
-}
-
-impl Write for Polling {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// Waits for any change of the stream, as nginx does.
-struct WatchingForRoom {
-    stream: UnixStream,
-    instance: OwnedFd,
-}
-
-impl WatchingForRoom {
-    fn new(stream: UnixStream) -> Self {
-        let instance = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        let changes = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
-        epoll::add(&instance, &stream, epoll::EventData::new_u64(0), changes).unwrap();
-        Self { stream, instance }
-    }
-}
-
-impl Read for WatchingForRoom {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        let mut events =
-            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
-        while !{ events[0].flags }.contains(epoll::EventFlags::IN) {
-            epoll::wait(&self.instance, &mut events, None)?;
-        }
-        self.stream.read(bytes)
-    }
-}
-
-impl Write for WatchingForRoom {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.stream.flush()
-    }
 }
 
 fn ended(mut child: Child) {

@@ -13,7 +13,7 @@ use sys::{Errno, Failure, OrFail};
 /// The parameter that says how endpoints made of descriptors wait.
 pub(crate) const WAIT: Param = Param {
     name: "wait",
-    summary: "how an endpoint waits: asleep in the call; by calling again at once; asleep in epoll_wait; or so with the client woken at each change, also when there is room (EPOLLIN, EPOLLOUT and EPOLLET)",
+    summary: "how an endpoint waits: asleep in the call; by calling again at once; asleep in epoll_wait; or there, with a client that is woken also when there is room (EPOLLIN, EPOLLOUT and EPOLLET)",
     domain: Domain::Choice(&["block", "spin", "epoll", EPOLL_ROOM]),
     default: Some("block"),
 };

@@ -205,6 +205,7 @@ mod tests {
                     round_trip_ns: None,
                 },
             ],
+            together_per_s: None,
             processes: vec![ProcessPrediction {
                 name: "a-process-whose-name-is-as-long-as-a-name-of-a-scenario-may-be".to_owned(),
                 cpu: Some(change_of(0.5, 1.1, 0.02)),
@@ -224,6 +225,9 @@ mod tests {
             sentence,
             "'query' over unix-stream instead of tcp: round trip 31.0 µs → 23.9 µs (-23% ± 4.0%), rate +24% ± 5.0%"
         );
+        let several = Prediction { together_per_s: Some(change_of(61_000.0, 1.2, 0.03)), ..predicted() };
+        let last = sentences(&several).pop();
+        assert_eq!(last.as_deref(), Some("All 1 together: 61.0k → 73.2k messages a second (+20% ± 3.0%)"));
         assert!(text.contains("no message") && text.contains("note: something to know"), "{text}");
         assert!(text.lines().all(|line| crate::words::width(line) <= 80), "{text}");
     }

@@ -1,5 +1,7 @@
 //! The run of a simulation: events in order, the steps of processes, and what is counted.
 
+mod streams;
+
 use super::channel::Channel;
 use super::cpus::Cpus;
 use super::events::{Event, Events};
@@ -15,8 +17,6 @@ use rand::{Rng, SeedableRng};
 
 /// Simulated time ends here, however few events there were.
 const LONGEST_NS: u64 = 1_000_000_000_000;
-/// A sender that waits for room is woken when there are so many bytes of it, or as many as the stream holds: a page (pipe(7)).
-const LEAST_ROOM_BYTES: u64 = 4096;
 /// The part of the events before anything is counted.
 const WARM_UP: u64 = 5;
 
@@ -280,53 +280,6 @@ impl<'a> Run<'a> {
         Some(activity)
     }
 
-    /// What it costs process `at` to read the part of a stream that it takes: a call reads as much as its receiver asks for and is
-    /// there, also of messages behind, which then cost no further call, and makes as much room.
-    fn read_cost(&mut self, at: usize, part: &Arrived, slept: bool) -> EndCost {
-        let (costs, flow) = (&self.setup.costs[part.flow], &self.scenario.flows[part.flow]);
-        let ends = if part.is_together { Ends::Together } else { Ends::Apart };
-        let read_bytes = flow.read.map_or(part.whole_bytes, |read| read.0).max(1);
-        let reads = part.whole_bytes.div_ceil(read_bytes).max(1) as f64;
-        let bytes = part.whole_bytes.min(read_bytes) as f64;
-        let copied = costs.streamed(FlowEnd::To, bytes, ends).times(reads * part.share());
-        let known_bytes = self.channels[part.flow].read_ahead_bytes;
-        if part.bytes > 0 && known_bytes >= part.bytes {
-            self.channels[part.flow].read_ahead_bytes -= part.bytes;
-            return copied;
-        }
-        let missing_bytes = part.bytes - known_bytes;
-        let behind = self.processes[at].inbox.iter().filter(|other| other.flow == part.flow);
-        let there_bytes = missing_bytes + behind.map(|other| other.bytes).sum::<u64>();
-        let got_bytes = read_bytes.min(there_bytes).max(missing_bytes);
-        let more_calls = missing_bytes.div_ceil(read_bytes).saturating_sub(1) as f64;
-        let wakes = self.gets_room(part.flow, got_bytes);
-        self.channels[part.flow].read_ahead_bytes = got_bytes - missing_bytes;
-        self.make_room(part.flow, got_bytes);
-        copied
-            .and(costs.around_call(FlowEnd::To, ends, slept, wakes))
-            .and(costs.around_call(FlowEnd::To, ends, false, false).times(more_calls))
-    }
-
-    /// Whether a sender waits for the room that there is when `bytes` of a stream are taken out of it.
-    fn gets_room(&self, flow: usize, bytes: u64) -> bool {
-        let (channel, capacity_bytes) = (&self.channels[flow], self.setup.costs[flow].capacity_bytes);
-        let room_bytes = capacity_bytes.saturating_sub(channel.held_bytes.saturating_sub(bytes));
-        channel.blocked.is_some() && room_bytes >= LEAST_ROOM_BYTES.min(capacity_bytes)
-    }
-
-    /// `bytes` of a stream were taken out of it: a sender that waits for room goes on.
-    fn make_room(&mut self, flow: usize, bytes: u64) {
-        let goes_on = self.gets_room(flow, bytes);
-        let channel = &mut self.channels[flow];
-        channel.held_bytes = channel.held_bytes.saturating_sub(bytes);
-        if let Some(activity) = channel.blocked.take_if(|_| goes_on) {
-            let from = self.scenario.flows[flow].from;
-            self.processes[from].go_on(activity);
-            let delay = self.message_wake_ns(flow, 0, self.processes[from].cpu);
-            self.wake(from, None, delay);
-        }
-    }
-
     /// Does the next step of `activity` of process `at`.
     fn step(&mut self, at: usize, activity: usize) {
         let Some(step) = self.processes[at].activity(activity).and_then(|activity| activity.steps.pop())
@@ -481,54 +434,6 @@ impl<'a> Run<'a> {
         self.push(at, activity, [sent, work(cost)]);
     }
 
-    /// Sends as much of a message of a stream as that holds, which waits while there is no room.
-    fn send_part(&mut self, at: usize, activity: usize, flow: usize, left_bytes: u64, whole_bytes: u64) {
-        let costs = &self.setup.costs[flow];
-        let channel = &mut self.channels[flow];
-        let room_bytes = costs.capacity_bytes.max(1).saturating_sub(channel.held_bytes);
-        let bytes = left_bytes.min(room_bytes);
-        if room_bytes == 0 {
-            channel.blocked = Some(activity);
-            self.push(at, activity, [Step::SendPart { flow, left_bytes, whole_bytes }]);
-            self.processes[at].current = None;
-            return;
-        }
-        let left_bytes = left_bytes - bytes;
-        let to = self.scenario.flows[flow].to;
-        let wakes = self.processes[to].state == ThreadState::Asleep;
-        let (cpu, ends) = self.receiver_place(at, to, flow);
-        let is_together = ends == Ends::Together;
-        let part =
-            Arrived { flow, bytes, whole_bytes, is_together, answer_to: None, is_whole: left_bytes == 0 };
-        let slept = std::mem::take(&mut self.processes[at].slept);
-        let cost = costs.streamed(FlowEnd::From, whole_bytes as f64, ends).times(part.share());
-        let cost = cost.and(costs.around_call(FlowEnd::From, ends, slept, wakes));
-        self.processes[at].switches += cost.switches;
-        self.push(at, activity, [Step::PartSent { part, cpu, left_bytes }, work(cost)]);
-    }
-
-    /// The part of a message is with the kernel. It comes no sooner than the stream is fast.
-    fn part_sent(&mut self, part: Arrived, cpu: usize) {
-        let sleeps = self.processes[self.scenario.flows[part.flow].to].state == ThreadState::Asleep;
-        let pace_ns = match part.is_together {
-            true => 0.0,
-            false => part.share() * self.setup.costs[part.flow].pace_ns(part.whole_bytes as f64, sleeps),
-        };
-        let channel = &mut self.channels[part.flow];
-        channel.held_bytes += part.bytes;
-        channel.last_arrival_ns = self.now_ns.max(channel.last_arrival_ns + whole(pace_ns));
-        let arrival_ns = channel.last_arrival_ns;
-        if arrival_ns > self.now_ns {
-            channel.travelling.push_back(part);
-            self.events.add(arrival_ns, Event::Arrives(part.flow));
-        } else {
-            let to = self.scenario.flows[part.flow].to;
-            self.processes[to].inbox.push_back(part);
-            let delay = self.message_wake_ns(part.flow, 0, cpu);
-            self.wake(to, Some(cpu), delay);
-        }
-    }
-
     /// The message is with the kernel: its receiver is woken, and the sender goes on or waits for the answer.
     fn sent(&mut self, at: usize, activity: usize, message: Arrived, cpu: usize, left: u32) {
         let Arrived { flow, bytes, is_whole, .. } = message;
@@ -552,7 +457,9 @@ impl<'a> Run<'a> {
         let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends, interrupts);
         let taken_ns =
             self.processes[at].activity(activity).map_or(self.now_ns, |activity| activity.began_ns);
-        let work_ns = self.now_ns.saturating_sub(taken_ns);
+        // What nothing explains may be anywhere in the round trip, and is no time that passes between receiving and answering.
+        let unexplained_ns = whole(self.setup.rests[flow].answer.ns.max(0.0));
+        let work_ns = self.now_ns.saturating_sub(taken_ns + unexplained_ns);
         let late = self.late_answer(flow, cpu, ends, work_ns);
         let server_ns = late.map_or(0.0, |late| late.server_ns);
         let cost = cost.and(EndCost { path_ns: server_ns, cpu_ns: server_ns, switches: 0.0 });

@@ -95,8 +95,8 @@ impl FlowEnd {
         }
     }
 
-    /// Receives the message `number`, of a size that is drawn from `sizes`, with so many descriptors. Says `has_part` of each part of
-    /// it that is there, before it waits for the next: the number of the message, and what share of it the part is. Returns its number,
+    /// Receives the message `number`, of a size that is drawn from `sizes`, with so many descriptors. Says `has_part` of what
+    /// has come of it, before it waits for the rest: the number of the message, and what share of it the part is. Returns its number,
     /// which is a later one where messages were lost, and its size.
     pub(super) fn receive(
         &mut self,

@@ -297,7 +297,7 @@ impl<'a> Strand<'a> {
     }
 
     /// Receives a request or a message of `flow`, works, begins what is after it, and answers. Of the messages of a stream it works for
-    /// each part as it comes: who packs a file works for what a read gave, however little.
+    /// what has come before it waits for the rest: who packs a file works for what a read gave, however little.
     fn serve(&mut self, flow: usize) -> Result<(), FlowError> {
         let shared = self.shared;
         let of = &shared.scenario.flows[flow];
