@@ -80,7 +80,8 @@ impl Program for Proxied<'_> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;
         std::thread::sleep(Duration::from_millis(300));
-        let pids: Result<Vec<u32>, String> = self.servers.pids().collect();
+        // Where the load runs is part of what is predicted.
+        let pids: Result<Vec<u32>, String> = self.servers.pids().chain([Ok(child.id())]).collect();
         let recorded = pids.and_then(|pids| record_processes(ipcmark, &pids, file));
         let _ = child.kill();
         let _ = child.wait();

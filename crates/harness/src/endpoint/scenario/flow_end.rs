@@ -166,3 +166,63 @@ impl FlowEnd {
         arrived.map_err(|errno| LoopError::Call { name: "receive", errno })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mechanisms::registry::{CARDS, card};
+    use model::Scenario;
+    use model::record::Setting;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use sys::Errno;
+
+    /// What a pipe of a page gives of the first message, a read at a time.
+    struct Pages {
+        bytes: Vec<u8>,
+        given: usize,
+        seen: Rc<RefCell<Vec<String>>>,
+    }
+
+    impl ObjectEndpoint for Pages {
+        fn send(&mut self, bytes: &[u8], _: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
+            Ok(bytes.len())
+        }
+
+        fn receive(&mut self, into: &mut [u8], _: bool) -> Result<Arrived, Errno> {
+            let bytes = into.len().min(4096).min(self.bytes.len() - self.given);
+            into[..bytes].copy_from_slice(&self.bytes[self.given..self.given + bytes]);
+            self.given += bytes;
+            self.seen.borrow_mut().push("read".to_owned());
+            Ok(Arrived { bytes, fds: 0 })
+        }
+
+        fn settings(&self) -> Vec<Setting> {
+            Vec::new()
+        }
+
+        fn input(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn loses(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn what_has_come_of_a_message_is_said_before_the_rest_is_waited_for() {
+        let text = "name = \"n\"\n[[process]]\nname = \"a\"\n[[process]]\nname = \"b\"\n[[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\n\
+                    mechanism = \"pipe:capacity=4K\"\nsize = \"10K\"\nread = \"32K\"\n";
+        let flow = &Scenario::parse(text, CARDS).unwrap().flows[0];
+        let mut bytes = vec![0xa5; 10_240];
+        make(&mut bytes, 0, 0, Check::Sequence, false);
+        let seen = Rc::<RefCell<Vec<String>>>::default();
+        let pages = Pages { bytes, given: 0, seen: seen.clone() };
+        let mut end = FlowEnd::new(Box::new(pages), flow, card("pipe").unwrap(), Draws::of_flow(1, 0));
+        let says = |number, share: f64| seen.borrow_mut().push(format!("{:.0}% of {number}", 100.0 * share));
+        let came = end.receive(0, (&flow.size, DrawKind::Size), 0, says).unwrap();
+        assert_eq!(came, (0, 10_240));
+        assert_eq!(*seen.borrow(), ["read", "40% of 0", "read", "40% of 0", "read", "20% of 0"]);
+    }
+}
