@@ -80,15 +80,21 @@ pub(super) fn add_round_trips(costs: &mut MeasuredCosts, case: CostCase) {
 }
 
 /// Round trips of `name` on two CPUs whose server works for `work_ns`: they take `longer_ns` besides, and the client 500 ns of CPU time and
-/// another switch.
-pub(super) fn add_late_answers(costs: &mut MeasuredCosts, name: &str, work_ns: u64, longer_ns: f64) {
+/// so many `switches` in all.
+pub(super) fn add_late_answers(
+    costs: &mut MeasuredCosts,
+    name: &str,
+    work_ns: u64,
+    longer_ns: f64,
+    switches: f64,
+) {
     let plain = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
     let (each, work) = (message_ns(64.0), work_ns as f64);
     let cost = CaseTrial {
         elapsed_ns: 4.0 * each + 2.0 * WAKE_NS + work + longer_ns,
         client_ns: 2.0 * each + 500.0,
         server_ns: 2.0 * each + work,
-        client_switches: 2.0,
+        client_switches: switches,
         server_switches: 1.0,
     };
     (0..8).for_each(|_| costs.add(CostCase { server_work_ns: work_ns, ..plain.clone() }, 64, cost));

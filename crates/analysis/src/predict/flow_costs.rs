@@ -7,6 +7,7 @@
 use super::case_costs::{CaseLines, CostCase, EndPlace, FittedCase, FlowEnd, MeasuredCosts};
 use model::scenario::Flow;
 use model::{Spec, Workload};
+use rand::Rng;
 use rand::rngs::SmallRng;
 
 /// The bytes that a stream holds if nothing says how many (pipe(7)).
@@ -32,6 +33,8 @@ pub struct FlowCosts {
     cold: Vec<(u64, FittedCase)>,
     /// Round trips whose server works before it answers, for so many nanoseconds, on two CPUs.
     worked: Vec<(u64, FittedCase)>,
+    /// How long a client may work when it is woken for nothing that it waits for: at most as long as it does for a message.
+    most_idle_work_ns: f64,
     capacity_bytes: u64,
 }
 
@@ -139,6 +142,8 @@ impl FlowCosts {
                 .server_works_ns(&apart)
                 .filter_map(|ns| Some((ns, costs.fitted(&CostCase { server_work_ns: ns, ..apart.clone() })?)))
                 .collect(),
+            // A replay's client does nothing then.
+            most_idle_work_ns: if flow.recorded.is_some() { flow.client_work.mean() } else { 0.0 },
             capacity_bytes: capacity(&flow.mechanism),
         }
     }
@@ -161,7 +166,10 @@ impl FlowCosts {
             false => stay([&together, &apart, &anywhere]),
         };
         let wakes = apart.as_ref().map(|apart| wakes(apart, &asleep)).unwrap_or_default();
-        let late_answers = apart.as_ref().map(|apart| late_answers(apart, &worked)).unwrap_or_default();
+        let idle_work_ns =
+            self.most_idle_work_ns * random.map_or(0.5, |random| random.random_range(0.0..=1.0));
+        let late_answers =
+            apart.as_ref().map(|apart| late_answers(apart, &worked, idle_work_ns)).unwrap_or_default();
         DrawnCosts {
             together,
             apart,
@@ -203,18 +211,22 @@ fn wakes(apart: &CaseLines, asleep: &[(u64, CaseLines)]) -> Vec<(f64, f64)> {
     std::iter::once(shortest).chain(asleep.iter().map(of)).collect()
 }
 
-/// What a round trip takes besides, by how long the server works: nothing where it answers at once.
-fn late_answers(apart: &CaseLines, worked: &[(u64, CaseLines)]) -> Vec<(f64, LateAnswer)> {
+/// What a round trip takes besides, by how long the server works: nothing where it answers at once. A client that is woken meanwhile,
+/// as its switches tell of late answers, works for `idle_work_ns` then; answers that come before it sleeps again wait for that.
+fn late_answers(apart: &CaseLines, worked: &[(u64, CaseLines)], idle_work_ns: f64) -> Vec<(f64, LateAnswer)> {
+    let more_switches = |lines: &CaseLines| (lines.switches[0] - apart.switches[0]).clamp(0.0, 1.0);
+    let woken = worked.iter().map(|(_, lines)| more_switches(lines)).fold(0.0, f64::max);
     let of = |(work_ns, lines): &(u64, CaseLines)| {
         let work_ns = *work_ns as f64;
         let server_ns = lines.server.at(SMALL_BYTES) - work_ns - apart.server.at(SMALL_BYTES);
         let server_ns = server_ns.max(0.0);
         let longer_ns = lines.elapsed.at(SMALL_BYTES) - work_ns - apart.elapsed.at(SMALL_BYTES);
+        let more_client_ns = (lines.client.at(SMALL_BYTES) - apart.client.at(SMALL_BYTES)).max(0.0);
         let answer = LateAnswer {
             server_ns,
-            longer_wake_ns: longer_ns - server_ns,
-            client_ns: (lines.client.at(SMALL_BYTES) - apart.client.at(SMALL_BYTES)).max(0.0),
-            client_switches: (lines.switches[0] - apart.switches[0]).max(0.0),
+            longer_wake_ns: longer_ns - server_ns + (woken - more_switches(lines)) * idle_work_ns,
+            client_ns: more_client_ns + woken * idle_work_ns,
+            client_switches: more_switches(lines),
         };
         (work_ns, answer)
     };

@@ -180,7 +180,9 @@ pub fn predict(
         })
         .collect();
     let is_held = before.processes.iter().all(|process| process.cpus.len() == 1);
-    let is_free = !is_held && measured.on_one_cpu.iter().any(Option::is_none);
+    let is_known =
+        |(flow, seen): (&Flow, &Option<f64>)| seen.is_some() && !wakes_client_twice(&flow.mechanism);
+    let is_free = !is_held && !before.flows.iter().zip(&measured.on_one_cpu).all(is_known);
     let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
     Prediction {
         scenario: before.name.clone(),
@@ -217,7 +219,8 @@ fn draw_of(
     let coldness = SmallRng::seed_from_u64(!seed).random_range(may_be);
     [0, 1].map(|which| {
         let of = |((flow, costs), seen): ((&Flow, &FlowCosts), &Option<f64>)| {
-            let spread = match seen {
+            // A client that is woken twice for an answer is also placed twice, which the recording does not have.
+            let spread = match seen.filter(|_| !wakes_client_twice(&flow.mechanism)) {
                 Some(share) => SEEN_STAY_SPREAD * 4.0 * share * (1.0 - share) + LEAST_STAY_SPREAD,
                 None if is_crowd => CROWD_STAY_SPREAD,
                 None => SEEN_STAY_SPREAD,

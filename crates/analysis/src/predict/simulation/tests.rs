@@ -8,7 +8,7 @@ use crate::predict::fixture::{
 };
 use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
-use model::scenario::{Begin, Flow, Mix};
+use model::scenario::{Begin, Flow, Mix, RecordedFlow};
 use model::testing::scenarios::random_scenario;
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec};
@@ -136,7 +136,7 @@ fn only_who_sends_to_an_idle_cpu_pays_for_the_interrupt() {
 #[test]
 fn an_answer_that_comes_late_to_a_client_that_was_woken_takes_what_was_measured() {
     let mut known = costs();
-    add_late_answers(&mut known, "fast", 20_000, -2500.0);
+    add_late_answers(&mut known, "fast", 20_000, -2500.0, 2.0);
     let cycle = |known: &MeasuredCosts, work_us| {
         let looped = Flow { server_work: us(work_us), ..flow(0, 1) };
         let drawn = [FlowCosts::of(&looped, known).draw(None, 0.0, 0.0)];
@@ -162,6 +162,31 @@ fn an_answer_that_comes_late_to_a_client_that_was_woken_takes_what_was_measured(
             "{work_us}: {plain:?} {woken:?}"
         );
     }
+}
+
+#[test]
+fn a_program_may_work_when_it_is_woken_for_nothing() {
+    let mut known = costs();
+    // After 20 µs the client has slept again; an answer after 5 µs finds it awake.
+    add_late_answers(&mut known, "fast", 5000, -4000.0, 1.0);
+    add_late_answers(&mut known, "fast", 20_000, 0.0, 2.0);
+    let late = |flow: &Flow, work_ns| {
+        FlowCosts::of(flow, &known).draw(None, 0.0, 0.0).late_answer(work_ns).unwrap().longer_wake_ns
+    };
+    let written = Flow { client_work: us(6), ..flow(0, 1) };
+    let recorded = RecordedFlow {
+        messages: 1,
+        per_s: 1.0,
+        round_trip: None,
+        client_waited: 0.0,
+        server_waited: 0.0,
+        partial_reads: 0.0,
+        on_one_cpu: None,
+    };
+    let program = Flow { recorded: Some(recorded), ..written.clone() };
+    near(late(&written, 5000.0), -4000.0, 0.01);
+    near(late(&program, 5000.0), -1000.0, 0.01);
+    assert!(late(&program, 20_000.0).abs() < 10.0);
 }
 
 #[test]
