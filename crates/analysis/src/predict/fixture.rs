@@ -53,30 +53,30 @@ fn add_costs_with(costs: &mut MeasuredCosts, name: &str, factor: f64, (longer, s
 pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_caches: bool, longer_ns: f64) {
     let case = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
     let factor = if name == "slow" { 2.0 } else { 1.0 };
-    let each = factor * message_ns(64.0);
-    for _ in 0..8 {
-        let cost = CaseTrial {
-            elapsed_ns: 4.0 * each + 2.0 * factor * WAKE_NS + longer_ns,
-            client_ns: 2.0 * each,
-            server_ns: 2.0 * each,
-            client_switches: 1.0,
-            server_switches: 1.0,
-        };
-        costs.add(CostCase { think_time_ns: 100_000, has_cold_caches, ..case.clone() }, 64, cost);
-    }
+    let case = CostCase { think_time_ns: 100_000, has_cold_caches, ..case };
+    add_trials(costs, &case, &round_trip(factor, longer_ns));
 }
 
-/// Eight trials of round trips of `case`, which take as long as is usual here.
-pub(super) fn add_round_trips(costs: &mut MeasuredCosts, case: CostCase) {
-    let each = message_ns(64.0);
-    let cost = CaseTrial {
-        elapsed_ns: 4.0 * each + 2.0 * WAKE_NS,
+/// A round trip of 64 bytes on two CPUs that takes `factor` times what is usual here, and `longer_ns` besides.
+fn round_trip(factor: f64, longer_ns: f64) -> CaseTrial {
+    let each = factor * message_ns(64.0);
+    CaseTrial {
+        elapsed_ns: 4.0 * each + 2.0 * factor * WAKE_NS + longer_ns,
         client_ns: 2.0 * each,
         server_ns: 2.0 * each,
         client_switches: 1.0,
         server_switches: 1.0,
-    };
-    (0..8).for_each(|_| costs.add(case.clone(), 64, cost));
+    }
+}
+
+/// Eight trials of `case`, which all come to `cost`.
+fn add_trials(costs: &mut MeasuredCosts, case: &CostCase, cost: &CaseTrial) {
+    (0..8).for_each(|_| costs.add(case.clone(), 64, *cost));
+}
+
+/// Eight trials of round trips of `case`, which take as long as is usual here.
+pub(super) fn add_round_trips(costs: &mut MeasuredCosts, case: &CostCase) {
+    add_trials(costs, case, &round_trip(1.0, 0.0));
 }
 
 /// Round trips of `name` on two CPUs whose server works for `work_ns`: they take `longer_ns` besides, and the client 500 ns of CPU time and
@@ -89,30 +89,21 @@ pub(super) fn add_late_answers(
     switches: f64,
 ) {
     let plain = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
-    let (each, work) = (message_ns(64.0), work_ns as f64);
+    let usual = round_trip(1.0, work_ns as f64 + longer_ns);
     let cost = CaseTrial {
-        elapsed_ns: 4.0 * each + 2.0 * WAKE_NS + work + longer_ns,
-        client_ns: 2.0 * each + 500.0,
-        server_ns: 2.0 * each + work,
+        client_ns: usual.client_ns + 500.0,
+        server_ns: usual.server_ns + work_ns as f64,
         client_switches: switches,
-        server_switches: 1.0,
+        ..usual
     };
-    (0..8).for_each(|_| costs.add(CostCase { server_work_ns: work_ns, ..plain.clone() }, 64, cost));
+    add_trials(costs, &CostCase { server_work_ns: work_ns, ..plain }, &cost);
 }
 
 /// Round trips of `name` that cost each end on two CPUs so many times as much as on one.
 pub(super) fn add_interrupts(costs: &mut MeasuredCosts, name: &str, times: f64) {
-    for (place, each) in [(EndPlace::OneCpu, message_ns(64.0)), (EndPlace::TwoCpus, times * message_ns(64.0))]
-    {
+    for (place, factor) in [(EndPlace::OneCpu, 1.0), (EndPlace::TwoCpus, times)] {
         let case = CostCase::plain(Spec::plain(name), Workload::Latency, place);
-        let cost = CaseTrial {
-            elapsed_ns: 4.0 * each + 2.0 * WAKE_NS,
-            client_ns: 2.0 * each,
-            server_ns: 2.0 * each,
-            client_switches: 1.0,
-            server_switches: 1.0,
-        };
-        (0..8).for_each(|_| costs.add(case.clone(), 64, cost));
+        add_trials(costs, &case, &round_trip(factor, 0.0));
     }
 }
 

@@ -247,7 +247,7 @@ fn how_late_answers_do_is_measured_where_a_client_is_woken_meanwhile() {
     let mut known = MeasuredCosts::default();
     let spec = one.flows[0].mechanism.clone();
     for place in [EndPlace::OneCpu, EndPlace::TwoCpus] {
-        add_round_trips(&mut known, CostCase::plain(spec.clone(), Workload::Latency, place));
+        add_round_trips(&mut known, &CostCase::plain(spec.clone(), Workload::Latency, place));
     }
     let is_told = |known: &MeasuredCosts| {
         let found = predict(&one, &one, known, &Measured::recorded(&one), &[0, 1], QUICK);
@@ -255,7 +255,7 @@ fn how_late_answers_do_is_measured_where_a_client_is_woken_meanwhile() {
     };
     assert!(is_told(&known));
     let plain = CostCase::plain(spec, Workload::Latency, EndPlace::TwoCpus);
-    add_round_trips(&mut known, CostCase { server_work_ns: 6000, ..plain });
+    add_round_trips(&mut known, &CostCase { server_work_ns: 6000, ..plain });
     assert!(!is_told(&known));
     let worked = needed([&one], 2).worked();
     let delays: Vec<String> = worked.iter().map(|(_, inject)| inject.to_string()).collect();

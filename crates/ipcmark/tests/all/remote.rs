@@ -334,8 +334,12 @@ fn whoever_is_killed_nothing_is_left_and_samples_are_kept() {
     let place = Place::new();
     let output = place.path("server.jsonl");
     let running = start(&place, &output);
-    let server = place.processes().into_iter().find(is_elsewhere).unwrap();
-    assert!(crate::common::send(server.pid, Signal::KILL));
+    // Between two trials there is none for a moment.
+    let kill = || {
+        let server = place.processes().into_iter().find(is_elsewhere);
+        server.is_some_and(|server| crate::common::send(server.pid, Signal::KILL))
+    };
+    assert!(wait_until(Duration::from_secs(30), kill), "no endpoint of the server was found");
     running.finish().expect(1);
     place.assert_nothing_is_left("the server was killed");
     let results = read(&output);
