@@ -21,4 +21,3 @@ pub use contract::{
 };
 pub use registry::Visitor;
 pub use support::names::{probe_names, remove_recorded};
-pub use support::wait::params_of_server;

@@ -11,8 +11,8 @@ use crate::support::uring::UringEndpoint;
 use crate::support::wake::Introduced;
 use crate::support::zero_copy::{OverPipes, OverTcp};
 use crate::{floors, mechanisms, operations};
-use model::Params;
 use model::card::{Card, Support};
+use model::{Params, Spec};
 
 /// Code that is compiled once for each entry of the registry, so that its loop has no trait object.
 pub trait Visitor {
@@ -117,6 +117,11 @@ registry! {
 /// The card of the entry `name`.
 pub fn card(name: &str) -> Option<&'static Card> {
     CARDS.iter().find(|card| card.name == name)
+}
+
+/// `spec` for the server's endpoint: where the client is woken also when there is room, the server waits for input alone.
+pub fn of_server(spec: Spec) -> Spec {
+    if spec.params.watches_for_room() { spec.waiting("epoll", CARDS) } else { spec }
 }
 
 /// Visits the skeleton, which is no entry: the conformance suite checks it too.

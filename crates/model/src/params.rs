@@ -16,6 +16,10 @@ use std::time::Duration;
 /// The name of the parameter that says whether the memory of messages is cold.
 pub const MEMORY: &str = "memory";
 
+/// The way of waiting in which the client is woken by any change, input and room, as nginx waits for an upstream: over a Unix socket
+/// also when its message is taken.
+pub const EPOLL_ROOM: &str = "epoll-room";
+
 /// The parameters given for one entry of the registry: name to canonical value. Those at their default are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -69,10 +73,9 @@ impl Params {
         }
     }
 
-    /// The same with endpoints that wait in this `way`, if `card` has it.
-    pub fn waiting(mut self, way: &str, card: &Card) -> Self {
-        self.set_wait(way, card);
-        self
+    /// Whether the client is woken by any change, also when there is room.
+    pub fn watches_for_room(&self) -> bool {
+        self.0.get("wait").is_some_and(|wait| wait == EPOLL_ROOM)
     }
 
     /// Whether the endpoints wait by spinning.

@@ -21,8 +21,6 @@ const THINK_TIMES_NS: [u64; 2] = [100_000, 2_000_000];
 const COLD_THINK_TIME_NS: u64 = THINK_TIMES_NS[0];
 /// For how long a server works, in nanoseconds, where it is measured how the client's way of waiting then does.
 const SERVER_WORKS_NS: [u64; 4] = [3_000, 6_000, 10_000, 30_000];
-/// The way of waiting with which that matters: the client is woken also when its message is taken, and sleeps again until the answer.
-const WOKEN_TWICE: &str = "epoll-room";
 
 /// What a scenario needs, with the mechanisms that it has and with others.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -142,7 +140,7 @@ impl NeededCosts {
         let is_woken_twice = |block: &Block| {
             block.workloads == [Workload::Latency]
                 && block.paces == [Pace::BackToBack]
-                && block.specs.iter().all(wakes_client_twice)
+                && block.specs.iter().all(|spec| spec.params.watches_for_room())
         };
         let apart = |mut block: Block| {
             block.sizes.truncate(1);
@@ -155,11 +153,6 @@ impl NeededCosts {
         let with_delay = |ns| blocks.iter().map(move |block| (block.clone(), delay(ns)));
         SERVER_WORKS_NS.into_iter().flat_map(with_delay).collect()
     }
-}
-
-/// Whether endpoints of `spec` wait so that the client may be woken also when its message is taken.
-pub(super) fn wakes_client_twice(spec: &Spec) -> bool {
-    spec.params.given("wait") == Some(WOKEN_TWICE)
 }
 
 /// Whether client and server have a CPU each.

@@ -7,7 +7,6 @@ use super::calibrate::calibrated;
 use super::case_costs::{EndPlace, MeasuredCosts};
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::measured::Measured;
-use super::needed::wakes_client_twice;
 use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
 use super::size_line::{SizeFit, quantiles};
 use crate::stats::median;
@@ -181,7 +180,7 @@ pub fn predict(
         .collect();
     let is_held = before.processes.iter().all(|process| process.cpus.len() == 1);
     let is_known =
-        |(flow, seen): (&Flow, &Option<f64>)| seen.is_some() && !wakes_client_twice(&flow.mechanism);
+        |(flow, seen): (&Flow, &Option<f64>)| seen.is_some() && !flow.mechanism.params.watches_for_room();
     let is_free = !is_held && !before.flows.iter().zip(&measured.on_one_cpu).all(is_known);
     let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
     Prediction {
@@ -220,7 +219,7 @@ fn draw_of(
     [0, 1].map(|which| {
         let of = |((flow, costs), seen): ((&Flow, &FlowCosts), &Option<f64>)| {
             // A client that is woken twice for an answer is also placed twice, which the recording does not have.
-            let spread = match seen.filter(|_| !wakes_client_twice(&flow.mechanism)) {
+            let spread = match seen.filter(|_| !flow.mechanism.params.watches_for_room()) {
                 Some(share) => SEEN_STAY_SPREAD * 4.0 * share * (1.0 - share) + LEAST_STAY_SPREAD,
                 None if is_crowd => CROWD_STAY_SPREAD,
                 None => SEEN_STAY_SPREAD,
@@ -435,7 +434,7 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
     let lacks_late_answers = |flow: &&Flow| {
         let is_measured =
             costs.basis(&flow.mechanism, Workload::Latency).any(|(case, ..)| case.server_work_ns > 0);
-        !is_measured && !flow.is_stream() && wakes_client_twice(&flow.mechanism)
+        !is_measured && !flow.is_stream() && flow.mechanism.params.watches_for_room()
     };
     if cpus.len() > 1
         && scenarios.into_iter().flat_map(|scenario| &scenario.flows).any(|flow| lacks_late_answers(&flow))

@@ -6,6 +6,7 @@ use super::messages::{Message, messages};
 use super::threads::before;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
+use model::params::EPOLL_ROOM;
 use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario};
 use model::units::{Nanoseconds, Size};
 use model::{Invalid, Spec, Workload};
@@ -283,7 +284,7 @@ fn flow(
     let count = draft.count();
     let all: Vec<&Message> = draft.messages().collect();
     let way = match communication.processes[draft.from as usize].watches_for_room {
-        true => "epoll-room",
+        true => EPOLL_ROOM,
         false => "epoll",
     };
     let mechanism = if are_polled(&all) { mechanism.waiting(way, cards) } else { mechanism };

@@ -20,7 +20,7 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD};
 use crate::protocol::report::EndpointResult;
 use crate::protocol::scenario::{CAPABILITY, ScenarioOrders};
-use mechanisms::{Mechanism, Operation, Visitor, params_of_server, registry};
+use mechanisms::{Mechanism, Operation, Visitor, registry};
 use model::Size;
 use model::card::Payload;
 use rustix::fd::OwnedFd;
@@ -136,11 +136,10 @@ fn take_part(mut orders: Orders, role: Role, links: Vec<Link>, control: Option<C
     let name = orders.case.spec.name.clone();
     let message = orders.case.size_bytes.unwrap_or(Size(1));
     orders.case.spec.params = orders.case.spec.params.matched(message);
-    let card = registry::card(&name);
-    if let Some(card) = card.filter(|_| role == Role::Server) {
-        orders.case.spec.params = params_of_server(&orders.case.spec.params, card);
+    if role == Role::Server {
+        orders.case.spec = registry::of_server(orders.case.spec);
     }
-    let carries_bytes = card.is_some_and(|card| card.payload == Payload::Bytes);
+    let carries_bytes = registry::card(&name).is_some_and(|card| card.payload == Payload::Bytes);
     let session = Session { orders, role, links, control, carries_bytes };
     registry::visit(&name, TakePart(session)).unwrap_or_else(|| {
         Err(EndpointError {

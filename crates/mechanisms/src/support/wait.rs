@@ -2,6 +2,7 @@
 
 use crate::contract::{NoTrace, StepTrace};
 use model::card::Card;
+use model::params::EPOLL_ROOM;
 use model::{Domain, Param, Params};
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -17,16 +18,6 @@ pub(crate) const WAIT: Param = Param {
     domain: Domain::Choice(&["block", "spin", "epoll", EPOLL_ROOM]),
     default: Some("block"),
 };
-
-/// The way in which nginx waits for an upstream: over a Unix socket it is woken also when its message is taken.
-const EPOLL_ROOM: &str = "epoll-room";
-
-/// `params` for the server's end of the mechanism with `card`: where the client is woken when there is room, the server waits in
-/// epoll_wait for input alone.
-pub fn params_of_server(params: &Params, card: &Card) -> Params {
-    let way = params.given(WAIT.name).filter(|way| *way == EPOLL_ROOM);
-    way.map_or_else(|| params.clone(), |_| params.clone().waiting("epoll", card))
-}
 
 /// How an endpoint waits for its descriptors.
 #[derive(Debug)]
@@ -253,7 +244,8 @@ pub(crate) fn read_after_hangup(input: &OwnedFd, into: &mut [u8]) -> Result<usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::card;
+    use crate::registry::{CARDS, card, of_server};
+    use model::Spec;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use rustix::thread::gettid;
     use std::time::Duration;
@@ -261,11 +253,11 @@ mod tests {
     #[test]
     fn the_server_waits_for_input_alone() {
         let card = card("unix-stream").unwrap();
-        for (way, of_server) in
+        for (way, expected) in
             [("epoll-room", "epoll"), ("epoll", "epoll"), ("spin", "spin"), ("block", "block")]
         {
-            let params = Params::default().waiting(way, card);
-            assert_eq!(params_of_server(&params, card).text(card, WAIT.name), Some(of_server), "{way}");
+            let spec = of_server(Spec::plain(card.name).waiting(way, CARDS));
+            assert_eq!(spec.params.text(card, WAIT.name), Some(expected), "{way}");
         }
     }
 
@@ -283,7 +275,8 @@ mod tests {
         let slept = |way| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let (own, peer) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
-            let wait = Wait::new(&Params::default().waiting(way, card), card).unwrap();
+            let params = Spec::plain(card.name).waiting(way, CARDS).params;
+            let wait = Wait::new(&params, card).unwrap();
             // As the endpoints have them: a descriptor for each direction.
             let output = rustix::io::dup(&own).unwrap();
             wait.expect_input(&own).unwrap();

@@ -13,7 +13,7 @@ use crate::protocol::error::{EndpointError, Outcome};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::scenario::{FlowTicket, ProcessSnapshot, ScenarioOrders};
 use mechanisms::object::{self, ObjectEndpoint};
-use mechanisms::{Ticket, TrialContext, params_of_server, registry};
+use mechanisms::{Ticket, TrialContext, registry};
 use model::{Invalid, Scenario};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
@@ -202,11 +202,9 @@ impl StrandOrders<'_> {
     /// What `make` makes of what the mechanism of `flow` is given at its server or its client.
     fn in_context<T>(&self, flow: usize, is_server: bool, make: impl FnOnce(&TrialContext<'_>) -> T) -> T {
         let of = &self.shared.scenario.flows[flow];
-        let params = of.mechanism.params.matched(largest(of));
-        let params = match registry::card(&of.mechanism.name).filter(|_| is_server) {
-            Some(card) => params_of_server(&params, card),
-            None => params,
-        };
+        let mechanism = of.mechanism.clone();
+        let mechanism = if is_server { registry::of_server(mechanism) } else { mechanism };
+        let params = mechanism.params.matched(largest(of));
         let directory: &Path = &self.orders.directory;
         let number = self.orders.number + flow as u64;
         make(&TrialContext { params: &params, shape: shape(of), directory, number, network: None })

@@ -29,32 +29,25 @@ impl Run<'_> {
         let there_bytes = missing_bytes + behind.map(|other| other.bytes).sum::<u64>();
         let got_bytes = read_bytes.min(there_bytes).max(missing_bytes);
         let more_calls = missing_bytes.div_ceil(read_bytes).saturating_sub(1) as f64;
-        let wakes = self.gets_room(part.flow, got_bytes);
         self.channels[part.flow].read_ahead_bytes = got_bytes - missing_bytes;
-        self.make_room(part.flow, got_bytes);
+        let wakes = self.make_room(part.flow, got_bytes);
         copied
             .and(costs.around_call(FlowEnd::To, ends, slept, wakes))
             .and(costs.around_call(FlowEnd::To, ends, false, false).times(more_calls))
     }
 
-    /// Whether a sender waits for the room that there is when `bytes` of a stream are taken out of it.
-    fn gets_room(&self, flow: usize, bytes: u64) -> bool {
-        let (channel, capacity_bytes) = (&self.channels[flow], self.setup.costs[flow].capacity_bytes);
-        let room_bytes = capacity_bytes.saturating_sub(channel.held_bytes.saturating_sub(bytes));
-        channel.blocked.is_some() && room_bytes >= LEAST_ROOM_BYTES.min(capacity_bytes)
-    }
-
-    /// `bytes` of a stream were taken out of it: a sender that waits for room goes on.
-    fn make_room(&mut self, flow: usize, bytes: u64) {
-        let goes_on = self.gets_room(flow, bytes);
-        let channel = &mut self.channels[flow];
+    /// Takes `bytes` out of a stream: a sender that waits goes on if that is room enough. Whether one does.
+    fn make_room(&mut self, flow: usize, bytes: u64) -> bool {
+        let (channel, capacity_bytes) = (&mut self.channels[flow], self.setup.costs[flow].capacity_bytes);
         channel.held_bytes = channel.held_bytes.saturating_sub(bytes);
-        if let Some(activity) = channel.blocked.take_if(|_| goes_on) {
-            let from = self.scenario.flows[flow].from;
-            self.processes[from].go_on(activity);
-            let delay = self.message_wake_ns(flow, 0, self.processes[from].cpu);
-            self.wake(from, None, delay);
-        }
+        let room_bytes = capacity_bytes.saturating_sub(channel.held_bytes);
+        let is_enough = room_bytes >= LEAST_ROOM_BYTES.min(capacity_bytes);
+        let Some(activity) = channel.blocked.take_if(|_| is_enough) else { return false };
+        let from = self.scenario.flows[flow].from;
+        self.processes[from].go_on(activity);
+        let delay = self.message_wake_ns(flow, 0, self.processes[from].cpu);
+        self.wake(from, None, delay);
+        true
     }
 
     /// Sends as much of a message of a stream as that holds, which waits while there is no room.
