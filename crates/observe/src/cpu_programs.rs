@@ -121,7 +121,7 @@ fn is_at_hand(btf: &Btf, variable: u32) -> bool {
     code.refer_to_variable(R1, variable);
     code.exit();
     let waking = btf.tracepoint("sched_waking").unwrap_or(0);
-    BpfProgram::load_typed("tried", &code.finish(), waking).is_ok()
+    BpfProgram::load("tried", &code.finish(), waking).is_ok()
 }
 
 fn unknown(what: &str) -> Failure {

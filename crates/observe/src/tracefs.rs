@@ -78,13 +78,6 @@ impl Tracepoint {
     pub(crate) fn field(&self, name: &str) -> Result<Field, Failure> {
         self.fields.get(name).copied().ok_or_else(|| unknown_form(&self.name, name))
     }
-
-    /// Where the field `name` begins, which must have so many bytes: for a program, which reads them as a number.
-    pub(crate) fn place(&self, name: &str, size_bytes: usize) -> Result<i16, Failure> {
-        let Field { offset, size } = self.field(name)?;
-        let place = i16::try_from(offset).ok().filter(|_| size == size_bytes);
-        place.ok_or_else(|| unknown_form(&self.name, name))
-    }
 }
 
 impl Field {

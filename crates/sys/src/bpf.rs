@@ -4,7 +4,6 @@
 use crate::libc_call::checked;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::ioctl::{IntegerSetter, Opcode, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_long;
 use std::ptr::NonNull;
@@ -25,14 +24,11 @@ const RAW_TRACEPOINT_OPEN: c_long = 17;
 const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_RINGBUF: u32 = 27;
-const PROG_TYPE_TRACEPOINT: u32 = 5;
 const PROG_TYPE_TRACING: u32 = 26;
 /// `BPF_TRACE_RAW_TP`: the program gets what the kernel passes to the tracepoint, with its types.
 const TRACE_RAW_TRACEPOINT: u32 = 23;
 /// `BPF_F_MMAPABLE`.
 const CAN_BE_MAPPED: u32 = 1 << 10;
-/// `PERF_EVENT_IOC_SET_BPF`.
-const SET_BPF: Opcode = opcode::write::<u32>(b'$', 8);
 /// The program may use helpers that are for GPL programs only, as MIT code may.
 const LICENSE: &[u8] = b"Dual MIT/GPL\0";
 /// In the length of a record in the ring: it is not complete yet, or was given up.
@@ -213,35 +209,16 @@ impl AsFd for BpfMap {
 pub struct BpfProgram(OwnedFd);
 
 impl BpfProgram {
-    /// Has the kernel check and take a program for tracepoints.
-    pub fn load(name: &str, instructions: &[BpfInstruction]) -> Result<Self, Failure> {
-        Self::load_as(name, instructions, PROG_TYPE_TRACEPOINT, 0, 0)
-    }
-
     /// Has the kernel check and take a program for the tracepoint of which `type_number` is the type, in the kernel's description of its
     /// types. It gets what the kernel passes to the tracepoint, and may read what that refers to.
-    pub fn load_typed(
-        name: &str,
-        instructions: &[BpfInstruction],
-        type_number: u32,
-    ) -> Result<Self, Failure> {
-        Self::load_as(name, instructions, PROG_TYPE_TRACING, TRACE_RAW_TRACEPOINT, type_number)
-    }
-
-    fn load_as(
-        name: &str,
-        instructions: &[BpfInstruction],
-        prog_type: u32,
-        expected_attach_type: u32,
-        attach_btf_id: u32,
-    ) -> Result<Self, Failure> {
+    pub fn load(name: &str, instructions: &[BpfInstruction], type_number: u32) -> Result<Self, Failure> {
         let mut prog_name = [0; 16];
         // What is longer is cut, with a zero byte at its end.
         prog_name.iter_mut().take(15).zip(name.bytes()).for_each(|(to, from)| *to = from);
         let mut log = Vec::new();
         let load = |log: &mut Vec<u8>| {
             let attributes = ProgramAttributes {
-                prog_type,
+                prog_type: PROG_TYPE_TRACING,
                 insn_cnt: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
                 insns: instructions.as_ptr() as u64,
                 license: LICENSE.as_ptr() as u64,
@@ -252,7 +229,7 @@ impl BpfProgram {
                 prog_flags: 0,
                 prog_name,
                 prog_ifindex: 0,
-                expected_attach_type,
+                expected_attach_type: TRACE_RAW_TRACEPOINT,
                 prog_btf_fd: 0,
                 func_info_rec_size: 0,
                 func_info: 0,
@@ -260,7 +237,7 @@ impl BpfProgram {
                 line_info_rec_size: 0,
                 line_info: 0,
                 line_info_cnt: 0,
-                attach_btf_id,
+                attach_btf_id: type_number,
             };
             // SAFETY: the instructions, the licence and the log are as long as is said, and live until the call has returned.
             unsafe { bpf(PROG_LOAD, &attributes) }
@@ -278,19 +255,8 @@ impl BpfProgram {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Has it run wherever the tracepoint is passed of which `event` is one (perf_event_open(2)), on every CPU, as long as `event` is
-    /// open.
-    pub fn attach(&self, event: &impl AsRawFd) -> Result<(), Errno> {
-        let program = usize::try_from(self.0.as_raw_fd()).map_err(|_| Errno::BADF)?;
-        // SAFETY: both descriptors are open as long as they are borrowed. The call takes a number, no address.
-        unsafe {
-            let event = BorrowedFd::borrow_raw(event.as_raw_fd());
-            ioctl(event, IntegerSetter::<SET_BPF>::new_usize(program))
-        }
-    }
-
-    /// Has it run wherever its tracepoint is passed, on every CPU, until what is returned is dropped. It was loaded with a type.
-    pub fn attach_typed(&self) -> Result<BpfLink, Failure> {
+    /// Has it run wherever its tracepoint is passed, on every CPU, until what is returned is dropped.
+    pub fn attach(&self) -> Result<BpfLink, Failure> {
         let attributes =
             RawTracepointAttributes { name: 0, prog_fd: self.0.as_raw_fd().cast_unsigned(), padding: 0 };
         // SAFETY: the attributes are those of this command. They name no memory: a typed program has its tracepoint's name.

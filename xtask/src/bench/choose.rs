@@ -1,4 +1,5 @@
-//! `cargo xtask bench choose`: predictions beside what really happens, of scenarios at random, of PostgreSQL, of nginx, and of a pipeline.
+//! `cargo xtask bench choose`: predictions beside what really happens, of scenarios at random, of PostgreSQL, of nginx, and of a
+//! pipeline; and what recording PostgreSQL costs.
 //!
 //! It uses ipcmark as people do, by its command line. A program that is missing is said, with where it is to be had.
 
@@ -12,11 +13,13 @@ mod random;
 use super::ipcmark::Ipcmark;
 use super::setup::numbers;
 
-/// Runs all parts, or the one that is named first. Arguments: `random`, `postgresql`, `nginx` or `pipeline`; how many scenarios (50);
-/// the seconds that measuring their costs takes (120); the first seed (0).
+/// Runs all parts, or the one that is named first. Arguments: `random`, `recording`, `postgresql`, `nginx` or `pipeline`; how many
+/// scenarios (50); the seconds that measuring their costs takes (120); the first seed (0).
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     let (part, rest) = match arguments {
-        [part @ ("random" | "postgresql" | "nginx" | "pipeline"), rest @ ..] => (Some(*part), rest),
+        [part @ ("random" | "recording" | "postgresql" | "nginx" | "pipeline"), rest @ ..] => {
+            (Some(*part), rest)
+        }
         rest => (None, rest),
     };
     let [scenarios, seconds, first] = numbers(rest, [50, 120, 0])?;
@@ -25,7 +28,10 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     if wants("random") {
         random::run(&ipcmark, scenarios, seconds, first)?;
     }
-    if part == Some("random") {
+    if wants("recording") {
+        postgresql::slowed_by_recording(&ipcmark)?;
+    }
+    if matches!(part, Some("random" | "recording")) {
         return Ok(());
     }
     println!("\n| program | rate predicted | measured (95% interval) | |\n| --- | --- | --- | --- |");

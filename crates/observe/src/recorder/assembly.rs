@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use syscalls::Sysno;
 
 /// More calls are not kept: some 300 MB.
-const MOST_CALLS: usize = 3_000_000;
+pub(super) const MOST_CALLS: usize = 3_000_000;
 /// To what descriptors below this refer is found out before the recording, and of others at their first use.
 const SOON: u32 = 1024;
 /// More processes are not told apart.
@@ -89,7 +89,12 @@ impl Assembly {
 
     /// Whether no more calls are kept.
     pub(super) fn is_full(&self) -> bool {
-        self.calls.len() >= MOST_CALLS
+        self.calls() >= MOST_CALLS
+    }
+
+    /// How many calls are kept.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.len()
     }
 
     /// Something could not be recorded, so many times.

@@ -42,8 +42,12 @@ use tracepoints::TracepointEvents;
 
 /// How long the recorder sleeps at most while events come.
 const NAP: Duration = Duration::from_millis(20);
-/// The share of the time after which recording is switched off and on, if the program still runs.
+/// The share of the time after which recording is switched off and on at the latest, if the program still runs.
 const RECORDED_SHARE: f64 = 0.6;
+/// By how much a program may be slowed over the whole time.
+const MOST_SLOWDOWN: f64 = 0.1;
+/// The part of that which the first, unbroken stretch may take, as far as is known beforehand.
+const FIRST_PART: f64 = 0.5;
 /// How long a stretch with or without recording is.
 const STRETCH: Duration = Duration::from_millis(50);
 /// More threads have too many events.
@@ -183,9 +187,7 @@ impl Recorder<'_> {
     fn first_of(&self, ways: &[RecordBy]) -> Result<(RecordBy, Option<Box<dyn ProcessEvents>>), Failure> {
         let open = |by: RecordBy| -> Result<Option<Box<dyn ProcessEvents>>, Failure> {
             Ok(match by {
-                RecordBy::Bpf => {
-                    Some(Box::new(BpfEvents::open(&self.cpus, &self.tids, self.root.is_none())?))
-                }
+                RecordBy::Bpf => Some(Box::new(BpfEvents::open(&self.tids, self.root.is_none())?)),
                 RecordBy::Tracepoints => Some(Box::new(TracepointEvents::open(&self.cpus, &self.tids)?)),
                 RecordBy::Ptrace => None,
             })
@@ -210,7 +212,8 @@ impl Recorder<'_> {
         }
         self.go_on()?;
         let recorded = self.longest.mul_f64(RECORDED_SHARE);
-        while !self.is_over(recorded) && !taken.assembly.is_full() {
+        let most_calls = self.most_calls_at_first(events.call_cost());
+        while !self.is_over(recorded) && taken.assembly.calls() < most_calls {
             events.wait(NAP);
             events.fetch(false, &mut |event| taken.take(event));
         }
@@ -237,27 +240,60 @@ impl Recorder<'_> {
         events.switch(false)
     }
 
-    /// Switches recording off and on. All else is done as before, so that it costs the same.
+    /// How many calls are recorded before recording is switched off for the first time.
+    fn most_calls_at_first(&self, call_cost: Duration) -> usize {
+        let busy_cpus = self.cpus.len().min(self.tids.len()).max(1);
+        let most = self.longest.mul_f64(MOST_SLOWDOWN * FIRST_PART * busy_cpus as f64);
+        let calls = most.as_nanos() / call_cost.as_nanos().max(1);
+        usize::try_from(calls).unwrap_or(usize::MAX).min(assembly::MOST_CALLS)
+    }
+
+    /// Switches recording off and on, and leaves it off while the program has been slowed enough. All else is done as before, so that
+    /// it costs the same.
     fn alternate(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
         /// With off and on in this order, what drifts evenly counts for both alike.
         const ORDER: [bool; 4] = [false, true, true, false];
-        for at in 0.. {
-            if self.is_over(self.longest) {
-                return Ok(());
+        let first = since(self.begun_ns);
+        while !self.is_over(self.longest) {
+            if self.would_slow_too_much(first) {
+                events.switch(false)?;
+                std::thread::sleep(NAP);
+                continue;
             }
-            let recorded = ORDER[at % ORDER.len()];
-            events.switch(recorded)?;
-            let (start_ns, before) = (now_ns(), events.progress()?);
-            while since(start_ns) < STRETCH {
-                events.wait(STRETCH.saturating_sub(since(start_ns)).min(NAP));
-                events.fetch(false, &mut |event| taken.take(event));
+            for recorded in ORDER {
+                if self.is_over(self.longest) {
+                    break;
+                }
+                events.switch(recorded)?;
+                let (start_ns, before) = (now_ns(), events.progress()?);
+                while since(start_ns) < STRETCH {
+                    events.wait(STRETCH.saturating_sub(since(start_ns)).min(NAP));
+                    events.fetch(false, &mut |event| taken.take(event));
+                }
+                let ns = u64::try_from(since(start_ns).as_nanos()).unwrap_or(u64::MAX);
+                let progress = events.progress()?.saturating_sub(before);
+                self.stretches.push(RecordingStretch { recorded, ns, progress });
+                taken.assembly.forget();
             }
-            let ns = u64::try_from(since(start_ns).as_nanos()).unwrap_or(u64::MAX);
-            let progress = events.progress()?.saturating_sub(before);
-            self.stretches.push(RecordingStretch { recorded, ns, progress });
-            taken.assembly.forget();
         }
         Ok(())
+    }
+
+    /// Whether the program would be slowed by more than it may be over the time so far, if it were recorded off, on, on, off now. It
+    /// was recorded all the time at `first`.
+    fn would_slow_too_much(&self, first: Duration) -> bool {
+        let total = |recorded: bool| {
+            let of = self.stretches.iter().filter(|stretch| stretch.recorded == recorded);
+            of.fold((0, 0), |sum, stretch| (sum.0 + stretch.ns, sum.1 + stretch.progress))
+        };
+        let ((on_ns, on), (off_ns, off)) = (total(true), total(false));
+        if on == 0 || off == 0 {
+            return false;
+        }
+        let kept = (on as f64 / on_ns as f64) / (off as f64 / off_ns as f64);
+        let recorded = first + Duration::from_nanos(on_ns) + 2 * STRETCH;
+        let until_then = since(self.begun_ns) + 4 * STRETCH;
+        recorded.mul_f64((1.0 - kept).max(0.0)) > until_then.mul_f64(MOST_SLOWDOWN)
     }
 
     fn by_ptrace(&mut self, taken: &mut Taken) -> Result<(), Failure> {

@@ -25,6 +25,9 @@ pub(super) trait ProcessEvents {
     /// Hands over what the kernel has counted of each thread until now, where it counts.
     fn count(&self, take: &mut dyn FnMut(RawEvent)) -> Result<(), Failure>;
 
+    /// The CPU time that recording a call takes, about. What it really takes is measured while the program runs.
+    fn call_cost(&self) -> Duration;
+
     /// What was lost, a sentence each, and how much of it.
     fn lost(&self) -> Vec<(&'static str, u64)>;
 }

@@ -1,13 +1,16 @@
 //! What the parts of the benchmark share: measuring costs, asking for a prediction, and setting it beside what was measured.
 
 use crate::bench::ipcmark::Ipcmark;
-use analysis::interval::mean_over_trials;
+use analysis::interval::{MeanEstimate, mean_over_trials};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
 /// The mechanisms that are exchanged.
 pub(super) const MECHANISMS: [&str; 3] = ["pipe", "unix-stream", "tcp"];
+
+/// What recording must leave of the rate of a program.
+const LEAST_LEFT: f64 = 0.9;
 
 /// Measures what round trips and messages of `mechanisms` cost, for `seconds`, into the files `costs` and `sleep`.
 pub(super) fn measure_costs(
@@ -59,13 +62,24 @@ pub(super) fn ratio(value: &Value) -> Option<(f64, (f64, f64))> {
 /// interval.
 pub(super) fn compared(what: &str, value: &Value, measured: &[f64]) -> String {
     let Some((predicted, interval)) = ratio(value) else { return format!("| {what} | not predicted | | |") };
-    let logs: Vec<f64> = measured.iter().map(|ratio| ratio.ln()).collect();
-    let Some(mean) = mean_over_trials(&logs) else { return format!("| {what} | | not measured | |") };
-    let of_logs = mean.map(f64::exp);
+    let Some(of_logs) = geometric_mean(measured) else { return format!("| {what} | | not measured | |") };
     let held = if (interval.0..=interval.1).contains(&of_logs.mean) { "held" } else { "did not hold" };
     format!(
         "| {what} | {} | {} | {held} |",
         change(predicted, Some(interval)),
         change(of_logs.mean, of_logs.interval)
     )
+}
+
+/// One line that says what is left of a rate while a program is recorded, and whether that is what recording may cost.
+pub(super) fn slowed(what: &str, ratios: &[f64]) -> String {
+    let Some(mean) = geometric_mean(ratios) else { return format!("| {what} | not measured | |") };
+    let verdict = if mean.mean >= LEAST_LEFT { "at most 10%" } else { "more than 10%" };
+    format!("| {what} | {} | {verdict} |", change(mean.mean, mean.interval))
+}
+
+/// The geometric mean of `ratios` with its 95% interval.
+fn geometric_mean(ratios: &[f64]) -> Option<MeanEstimate> {
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    Some(mean_over_trials(&logs)?.map(f64::exp))
 }

@@ -2,10 +2,14 @@
 //!
 //! It starts a server of its own in the temporary directory and stops it again.
 
-use super::program::{ALL_CPUS, Program, hold, is_here, number_after, on, record_processes, said, tried};
+use super::costs::slowed;
+use super::program::{
+    ALL_CPUS, Program, hold, in_pairs, is_here, number_after, on, record_processes, said, tried,
+};
 use crate::bench::ipcmark::Ipcmark;
 use model::Scenario;
 use model::scenario::Flow;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,24 +18,45 @@ const PORT: &str = "24329";
 /// How long a run of pgbench is, and one that is recorded.
 const SECONDS: &str = "2";
 const RECORDED_SECONDS: &str = "8";
+/// How long a run is of which it is seen how much recording slows it: the recording is over when it ends.
+const SLOWED_SECONDS: &str = "4";
+/// How long it takes until it has connected and prepared.
+const CONNECTING: Duration = Duration::from_millis(500);
+/// What stands before its transactions a second.
+const TPS: &str = "tps = ";
 /// Where pgbench and the server run when they are held, as taskset takes it.
 const PGBENCH_CPU: &str = "0";
 const SERVER_CPU: &str = "1";
 
 /// Prints a line for each number of clients.
 pub(super) fn run(ipcmark: &Ipcmark) -> Result<(), String> {
-    let Some(server) = Server::start()? else {
-        println!(
-            "PostgreSQL: initdb, pg_ctl or pgbench is missing; on Debian: apt-get install postgresql postgresql-contrib, and put \
-             /usr/lib/postgresql/*/bin into PATH"
-        );
-        return Ok(());
-    };
+    let Some(server) = Server::start()? else { return Ok(()) };
     for held in [false, true] {
         hold(server.pid()?, if held { SERVER_CPU } else { ALL_CPUS })?;
         for clients in [1, 4] {
             tried(ipcmark, &Pgbench { server: &server, clients, held })?;
         }
+    }
+    Ok(())
+}
+
+/// Prints by how much recording slows the program, for each number of clients.
+pub(super) fn slowed_by_recording(ipcmark: &Ipcmark) -> Result<(), String> {
+    let Some(server) = Server::start()? else { return Ok(()) };
+    println!(
+        "\n| program | transactions a second while it is recorded over those while it is not | |\n| --- | --- | --- |"
+    );
+    for clients in [1, 4] {
+        let pgbench = Pgbench { server: &server, clients, held: false };
+        let file = ipcmark.file("slowed").with_extension("toml");
+        let ratios = in_pairs(|is_recorded| {
+            if !is_recorded {
+                return number_after(&said(&mut pgbench.command(SLOWED_SECONDS, false))?, TPS);
+            }
+            let _ = std::fs::remove_file(&file);
+            pgbench.recorded(ipcmark, SLOWED_SECONDS, &file)
+        })?;
+        println!("{}", slowed(&pgbench.name(), &ratios));
     }
     Ok(())
 }
@@ -51,6 +76,25 @@ impl Pgbench<'_> {
         command.args(["-S", "-n", "-c", &self.clients.to_string(), "-j", "1", "-T", seconds, "postgres"]);
         command
     }
+
+    /// Records `pgbench` over TCP, for so many seconds, into `file`; its transactions a second.
+    fn recorded(&self, ipcmark: &Ipcmark, seconds: &str, file: &Path) -> Result<f64, String> {
+        let mut command = self.command(seconds, false);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;
+        // It connects and prepares first.
+        std::thread::sleep(CONNECTING);
+        let recorded = record_processes(ipcmark, &[child.id(), self.server.pid()?], file);
+        let mut said = String::new();
+        child
+            .stdout
+            .take()
+            .map_or(Ok(0), |mut out| out.read_to_string(&mut said))
+            .map_err(|error| error.to_string())?;
+        let _ = child.wait();
+        recorded?;
+        number_after(&said, TPS)
+    }
 }
 
 impl Program for Pgbench<'_> {
@@ -68,18 +112,11 @@ impl Program for Pgbench<'_> {
     }
 
     fn record(&self, ipcmark: &Ipcmark, file: &Path) -> Result<(), String> {
-        let mut command = self.command(RECORDED_SECONDS, false);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;
-        // It connects and prepares first.
-        std::thread::sleep(Duration::from_secs(1));
-        let recorded = record_processes(ipcmark, &[child.id(), self.server.pid()?], file);
-        let _ = child.wait();
-        recorded
+        self.recorded(ipcmark, RECORDED_SECONDS, file).map(drop)
     }
 
     fn rate(&self, is_after: bool) -> Result<f64, String> {
-        number_after(&said(&mut self.command(SECONDS, is_after))?, "tps = ")
+        number_after(&said(&mut self.command(SECONDS, is_after))?, TPS)
     }
 }
 
@@ -89,9 +126,14 @@ struct Server {
 }
 
 impl Server {
-    /// Makes a database in a directory of its own and starts a server; `None` where the programs are missing.
+    /// Makes a database in a directory of its own and starts a server; `None`, which it says, where the
+    /// programs are missing.
     fn start() -> Result<Option<Self>, String> {
         if !["initdb", "pg_ctl", "pgbench"].into_iter().all(|program| is_here(program, "--version")) {
+            println!(
+                "PostgreSQL: initdb, pg_ctl or pgbench is missing; on Debian: apt-get install postgresql postgresql-contrib, and put \
+                 /usr/lib/postgresql/*/bin into PATH"
+            );
             return Ok(None);
         }
         // The server refuses to run as root.

@@ -50,19 +50,23 @@ pub(super) fn tried(ipcmark: &Ipcmark, program: &dyn Program) -> Result<(), Stri
     let exchanges: Vec<String> =
         exchanged.iter().map(|(_, flow)| format!("{}={}", flow.name, program.after())).collect();
     let found = predicted(ipcmark, &file, &exchanges, &["--measure", MEASURE])?;
-    let mut ratios = Vec::new();
-    for pair in 0..PAIRS {
-        // Both orders, so that what drifts is in both.
-        let [first, second] = if pair % 2 == 0 { [false, true] } else { [true, false] };
-        let (first_rate, second_rate) = (program.rate(first)?, program.rate(second)?);
-        ratios.push(if first { first_rate / second_rate } else { second_rate / first_rate });
-    }
+    let ratios = in_pairs(|is_after| program.rate(is_after))?;
     // Several clients do their work together.
     let together = &found["prediction"]["together_per_s"];
     let of_busiest = &found["prediction"]["flows"][*busiest]["per_s"];
     let predicted = if together.is_null() { of_busiest } else { together };
     println!("{}", compared(&program.name(), predicted, &ratios));
     Ok(())
+}
+
+/// The ratios of what `rate` gives after a change and before it, in turn and in both orders, so that what drifts is in both.
+pub(super) fn in_pairs(mut rate: impl FnMut(bool) -> Result<f64, String>) -> Result<Vec<f64>, String> {
+    let mut ratio = |pair: usize| {
+        let first = pair % 2 == 1;
+        let (first_rate, second_rate) = (rate(first)?, rate(!first)?);
+        Ok(if first { first_rate / second_rate } else { second_rate / first_rate })
+    };
+    (0..PAIRS).map(&mut ratio).collect()
 }
 
 /// Records processes that run, with all that they have started, into `file`.

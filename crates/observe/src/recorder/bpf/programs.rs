@@ -1,10 +1,12 @@
 //! The programs that follow threads in the kernel: which call a thread is in, its CPU time and its sleep so far, in a map; and a
 //! record of each call when it has ended, and of each thread that is made, becomes another program or ends. A record that a
 //! tracepoint makes by itself costs several times as much, and there would be two for a call and two for a sleep.
+//!
+//! A program gets what the kernel passes to the tracepoint, so that no record of the tracepoint's own is made.
 
 use super::layout::{RecordKind, announced, record, thread};
 use crate::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
-use crate::tracefs::Tracefs;
+use crate::bpf::btf::Btf;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, Stack};
 use Width::{Eight, Four};
 use sys::Failure;
@@ -24,6 +26,9 @@ const NOT_RUNNABLE: i32 = 0xff;
 /// `FUTEX_PRIVATE_FLAG`.
 const FUTEX_PRIVATE: i32 = 128;
 
+/// The structures of which members are read.
+const STRUCTURES: [&str; 2] = ["task_struct", "pt_regs"];
+
 /// What the programs share with each other and with us.
 #[derive(Debug)]
 pub(super) struct Maps {
@@ -39,52 +44,89 @@ pub(super) struct Maps {
 
 /// A tracepoint, and the program for it.
 pub(super) struct TracepointProgram {
-    /// As `group/event`.
     pub(super) tracepoint: &'static str,
+    /// The tracepoint's type.
+    pub(super) type_number: u32,
     pub(super) instructions: Vec<BpfInstruction>,
     /// Whether it runs only while calls are recorded: the others go on following threads.
     pub(super) of_calls: bool,
 }
 
-/// All programs, for this kernel's tracepoints.
-pub(super) fn programs(tracefs: &Tracefs, maps: &Maps) -> Result<Vec<TracepointProgram>, Failure> {
-    let calls = ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit", "sched/sched_switch"];
-    let lives = ["task/task_newtask", "sched/sched_process_exec", "sched/sched_process_exit"];
+/// All programs, for this kernel.
+pub(super) fn programs(maps: &Maps) -> Result<Vec<TracepointProgram>, Failure> {
+    let types = KernelTypes::read()?;
+    let calls = ["sys_enter", "sys_exit", "sched_switch"];
+    let lives = ["task_newtask", "sched_process_exec", "sched_process_exit"];
     let all = calls.map(|name| (name, true)).into_iter().chain(lives.map(|name| (name, false)));
-    let program = |(name, of_calls): (&'static str, bool)| {
-        let tracepoint = tracefs.tracepoint(name)?;
-        let at = |field: &str, width: Width| tracepoint.place(field, width.bytes());
-        let mut writer = Writer { code: Assembler::default(), maps, end: None };
-        match name {
-            "raw_syscalls/sys_enter" => {
-                writer.call_begins(at("id", Eight)?, tracepoint.place("args", 6 * 8)?);
-            }
-            "raw_syscalls/sys_exit" => writer.call_ends(at("id", Eight)?, at("ret", Eight)?),
-            "sched/sched_switch" => {
-                writer.cpu_changes(at("prev_pid", Four)?, at("prev_state", Eight)?, at("next_pid", Four)?);
-            }
-            "task/task_newtask" => writer.thread_is_made(at("pid", Four)?, at("clone_flags", Eight)?),
-            "sched/sched_process_exec" => writer.program_changes(at("pid", Four)?, at("old_pid", Four)?),
-            _ => writer.thread_ends(at("pid", Four)?),
+    let program = |(tracepoint, of_calls): (&'static str, bool)| {
+        let mut writer = Writer { code: Assembler::default(), maps, types: &types, end: None };
+        match tracepoint {
+            "sys_enter" => writer.call_begins(),
+            "sys_exit" => writer.call_ends(),
+            "sched_switch" => writer.cpu_changes(),
+            "task_newtask" => writer.thread_is_made(),
+            "sched_process_exec" => writer.program_changes(),
+            _ => writer.thread_ends(),
         }
-        Ok(TracepointProgram { tracepoint: name, instructions: writer.finish(), of_calls })
+        let type_number = types.btf.tracepoint(tracepoint).ok_or_else(|| unknown(tracepoint))?;
+        Ok(TracepointProgram { tracepoint, type_number, instructions: writer.finish(), of_calls })
     };
     all.map(program).collect()
 }
 
-/// Writes one program. R6 is what the tracepoint says, R8 the thread, R9 the time.
+/// What the kernel says of itself, as far as programs need it.
+struct KernelTypes {
+    btf: Btf,
+    /// The number of a thread.
+    pid: i16,
+    /// The number of a call, and its four first arguments.
+    call: i16,
+    arguments: [i16; 4],
+}
+
+impl KernelTypes {
+    fn read() -> Result<Self, Failure> {
+        let btf = Btf::read(&STRUCTURES)?;
+        let register = |name: &str| btf.member("pt_regs", name);
+        let call = register("orig_ax").or_else(|| register("syscallno"));
+        let named = || {
+            let [first, second, third, fourth] = ["di", "si", "dx", "r10"].map(register);
+            Some([first?, second?, third?, fourth?])
+        };
+        // Where registers have numbers, arguments are the first of them.
+        let numbered = || register("regs").map(|first| [0, 8, 16, 24].map(|at| first + at));
+        Ok(Self {
+            pid: btf.member("task_struct", "pid").ok_or_else(|| unknown("the number of a thread"))?,
+            call: call.ok_or_else(|| unknown("the number of a call"))?,
+            arguments: named().or_else(numbered).ok_or_else(|| unknown("the arguments of a call"))?,
+            btf,
+        })
+    }
+}
+
+fn unknown(what: &str) -> Failure {
+    let answer = format!("this kernel does not describe {what}");
+    Failure::new("write", "programs for its tracepoints", answer, "use --by tracepoints")
+}
+
+/// Writes one program. R6 is what the tracepoint was passed, R8 the thread, R9 the time.
 struct Writer<'a> {
     code: Assembler,
     maps: &'a Maps,
+    types: &'a KernelTypes,
     /// Where the program ends.
     end: Option<Label>,
 }
 
 impl Writer<'_> {
-    /// sys_enter: notes which call the thread is in, since when.
-    fn call_begins(&mut self, id: i16, arguments: i16) {
+    /// `sys_enter(registers, number)`: notes which call the thread is in, since when.
+    fn call_begins(&mut self) {
+        const REGISTERS: i16 = 0;
+        const NUMBER: i16 = 8;
+        let [_, second, ..] = self.types.arguments;
         let end = self.begin();
-        self.what_to_do_with_the_call(id, end);
+        self.code.load(Eight, R1, R6, NUMBER);
+        self.what_to_do_with_the_call(end);
         self.current_thread(end);
         self.time();
         self.it_runs();
@@ -96,10 +138,11 @@ impl Writer<'_> {
         code.jump(noted);
         code.put(counts);
         code.store(Eight, R8, thread::CALL, thread::NO_CALL);
-        code.load(Eight, R1, R6, arguments + 8);
+        code.load(Eight, R1, R6, REGISTERS);
+        code.load(Eight, R1, R1, second);
         code.jump_if(R1, Condition::AnyOf, FUTEX_PRIVATE, end);
         code.put(noted);
-        code.load(Eight, R1, R6, id);
+        code.load(Eight, R1, R6, NUMBER);
         code.store(Eight, R8, thread::CALL, R1);
         code.store(Eight, R8, thread::ENTERED, R9);
         self.cpu_time(R1);
@@ -107,9 +150,10 @@ impl Writer<'_> {
         code.store(Eight, R8, thread::ENTERED_CPU, R1);
         code.load(Eight, R1, R8, thread::ASLEEP);
         code.store(Eight, R8, thread::ENTERED_ASLEEP, R1);
-        for at in 0..4 {
-            code.load(Eight, R1, R6, arguments + 8 * at);
-            code.store(Eight, R8, thread::ARGUMENTS + 8 * at, R1);
+        code.load(Eight, R2, R6, REGISTERS);
+        for (from, to) in self.types.arguments.into_iter().zip((thread::ARGUMENTS..).step_by(8)) {
+            code.load(Eight, R1, R2, from);
+            code.store(Eight, R8, to, R1);
         }
         let is_announced = code.label();
         let never_returns = code.label();
@@ -124,14 +168,17 @@ impl Writer<'_> {
         self.code.store(Eight, R8, thread::CALL, thread::NO_CALL);
     }
 
-    /// sys_exit: tells of the call that ended, if it did or waited for anything.
-    fn call_ends(&mut self, id: i16, returned: i16) {
+    /// `sys_exit(registers, returned)`: tells of the call that ended, if it did or waited for anything.
+    fn call_ends(&mut self) {
+        const REGISTERS: i16 = 0;
+        const RETURNED: i16 = 8;
         let end = self.begin();
-        self.what_to_do_with_the_call(id, end);
+        self.number_of_call(REGISTERS);
+        self.what_to_do_with_the_call(end);
         self.current_thread(end);
+        self.number_of_call(REGISTERS);
         let code = &mut self.code;
         let (wanted, has_ended) = (code.label(), code.label());
-        code.load(Eight, R1, R6, id);
         code.load(Eight, R2, R8, thread::CALL);
         code.jump_if(R1, Condition::NotEqual, R2, end);
         code.load(Eight, R1, R8, thread::ASLEEP);
@@ -142,12 +189,12 @@ impl Writer<'_> {
         code.jump_if(R7, Condition::AnyOf, announced::IF_IT_SUCCEEDED, may_have_failed);
         code.jump(wanted);
         code.put(may_have_failed);
-        code.load(Eight, R1, R6, returned);
+        code.load(Eight, R1, R6, RETURNED);
         code.jump_if(R1, Condition::SignedLess, 0, has_ended);
         code.put(wanted);
         self.time();
         self.it_runs();
-        self.code.load(Eight, R1, R6, returned);
+        self.code.load(Eight, R1, R6, RETURNED);
         self.code.store(Eight, Stack, RECORD + record::VALUE, R1);
         let is_urgent = self.code.label();
         self.code.jump_if(R7, Condition::AnyOf, announced::URGENTLY, is_urgent);
@@ -159,13 +206,17 @@ impl Writer<'_> {
         self.code.store(Eight, R8, thread::CALL, thread::NO_CALL);
     }
 
-    /// sched_switch: the CPU time of the one, and the sleep of the other.
-    fn cpu_changes(&mut self, previous: i16, state: i16, next: i16) {
+    /// `sched_switch(preempted, previous, next, state of the previous)`: the CPU time of the one, and the sleep of the other.
+    fn cpu_changes(&mut self) {
+        const PREVIOUS: i16 = 8;
+        const NEXT: i16 = 16;
+        const STATE: i16 = 24;
         let end = self.begin();
         self.time();
         let code = &mut self.code;
         let other = code.label();
-        code.load(Four, R1, R6, previous);
+        code.load(Eight, R1, R6, PREVIOUS);
+        code.load(Four, R1, R1, self.types.pid);
         code.jump_if(R1, Condition::Equal, 0, other);
         code.store(Four, Stack, KEY, R1);
         self.find_thread(other);
@@ -184,14 +235,15 @@ impl Writer<'_> {
         code.add(R1, 1);
         code.store(Eight, R8, thread::SWITCHES, R1);
         code.store(Eight, R8, thread::OFF_SINCE, 0);
-        code.load(Eight, R1, R6, state);
+        code.load(Eight, R1, R6, STATE);
         code.and(R1, NOT_RUNNABLE);
         code.jump_if(R1, Condition::NotEqual, 0, sleeps);
         code.jump(other);
         code.put(sleeps);
         code.store(Eight, R8, thread::OFF_SINCE, R9);
         code.put(other);
-        code.load(Four, R1, R6, next);
+        code.load(Eight, R1, R6, NEXT);
+        code.load(Four, R1, R1, self.types.pid);
         code.jump_if(R1, Condition::Equal, 0, end);
         code.store(Four, Stack, KEY, R1);
         self.find_thread(end);
@@ -208,8 +260,10 @@ impl Writer<'_> {
         code.put(awake);
     }
 
-    /// task_newtask, in the thread that makes another: the other is recorded too.
-    fn thread_is_made(&mut self, tid: i16, flags: i16) {
+    /// `task_newtask(task, flags)`, in the thread that makes another: the other is recorded too.
+    fn thread_is_made(&mut self) {
+        const TASK: i16 = 0;
+        const FLAGS: i16 = 8;
         let end = self.begin();
         self.current_thread(end);
         self.time();
@@ -218,11 +272,12 @@ impl Writer<'_> {
             code.store(Eight, Stack, THREAD + at, 0);
         }
         code.store(Eight, Stack, THREAD + thread::CALL, thread::NO_CALL);
-        code.load(Four, R7, R6, tid);
+        code.load(Eight, R1, R6, TASK);
+        code.load(Four, R7, R1, self.types.pid);
         code.store(Four, Stack, RECORD + record::MADE_TID, R7);
         let is_process = code.label();
         let known = code.label();
-        code.load(Eight, R1, R6, flags);
+        code.load(Eight, R1, R6, FLAGS);
         code.jump_if(R1, Condition::AnyOf, CLONE_THREAD, is_process);
         code.jump(known);
         code.put(is_process);
@@ -239,11 +294,13 @@ impl Writer<'_> {
         self.keep_thread();
     }
 
-    /// sched_process_exec: the thread has the number of its process now, whatever it had before.
-    fn program_changes(&mut self, tid: i16, before: i16) {
+    /// `sched_process_exec(task, number before, …)`: the thread has the number of its process now, whatever it had before.
+    fn program_changes(&mut self) {
+        const TASK: i16 = 0;
+        const BEFORE: i16 = 8;
         let end = self.begin();
         let code = &mut self.code;
-        code.load(Four, R1, R6, before);
+        code.load(Eight, R1, R6, BEFORE);
         code.store(Four, Stack, KEY, R1);
         self.find_thread(end);
         self.time();
@@ -254,22 +311,26 @@ impl Writer<'_> {
         code.call(Helper::Name);
         self.record(RecordKind::Exec, record::NAME + record::NAME_BYTES, NO_WAKEUP);
         let code = &mut self.code;
-        code.load(Four, R1, R6, before);
-        code.load(Four, R2, R6, tid);
+        // The key is a number of four bytes.
+        code.load(Four, R1, Stack, KEY);
+        code.load(Eight, R2, R6, TASK);
+        code.load(Four, R2, R2, self.types.pid);
         code.jump_if(R1, Condition::Equal, R2, end);
         code.store(Four, Stack, KEY, R2);
         code.set(R3, R8);
         self.keep_thread();
         let code = &mut self.code;
-        code.load(Four, R1, R6, before);
+        code.load(Eight, R1, R6, BEFORE);
         code.store(Four, Stack, KEY, R1);
         self.forget_thread();
     }
 
-    /// sched_process_exit: the thread is no more.
-    fn thread_ends(&mut self, tid: i16) {
+    /// `sched_process_exit(task, …)`: the thread is no more.
+    fn thread_ends(&mut self) {
+        const TASK: i16 = 0;
         let end = self.begin();
-        self.code.load(Four, R1, R6, tid);
+        self.code.load(Eight, R1, R6, TASK);
+        self.code.load(Four, R1, R1, self.types.pid);
         self.code.store(Four, Stack, KEY, R1);
         self.find_thread(end);
         self.time();
@@ -292,10 +353,15 @@ impl Writer<'_> {
         self.code.finish()
     }
 
-    /// R7 is what the flags of the call are. Most calls have none.
-    fn what_to_do_with_the_call(&mut self, id: i16, end: Label) {
+    /// R1 is the number of the call whose registers were passed.
+    fn number_of_call(&mut self, registers: i16) {
+        self.code.load(Eight, R1, R6, registers);
+        self.code.load(Eight, R1, R1, self.types.call);
+    }
+
+    /// R7 is what the flags of the call are whose number R1 is. Most calls have none.
+    fn what_to_do_with_the_call(&mut self, end: Label) {
         let code = &mut self.code;
-        code.load(Eight, R1, R6, id);
         code.store(Four, Stack, KEY, R1);
         self.find(&self.maps.calls, end);
         self.code.load(Four, R7, R0, 0);
