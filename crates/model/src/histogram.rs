@@ -30,9 +30,16 @@ impl Default for Histogram {
 impl Histogram {
     /// An empty histogram with all its buckets allocated: recording never allocates.
     pub fn new() -> Self {
-        let inner = hdrhistogram::Histogram::new_with_bounds(1, LARGEST_NS, SIGNIFICANT_DIGITS);
-        #[expect(clippy::expect_used, reason = "the bounds are constants that the library accepts")]
-        Self(inner.expect("constant bounds"))
+        Self::up_to(LARGEST_NS)
+    }
+
+    /// The same for times that are no longer than `largest_ns`: a quarter of a megabyte for an hour, and 64 KiB for 100 µs. A time
+    /// above it counts as the longest.
+    pub fn up_to(largest_ns: u64) -> Self {
+        let largest_ns = largest_ns.clamp(2, LARGEST_NS);
+        let inner = hdrhistogram::Histogram::new_with_bounds(1, largest_ns, SIGNIFICANT_DIGITS);
+        #[expect(clippy::expect_used, reason = "the library accepts all bounds between these")]
+        Self(inner.expect("bounds that are accepted"))
     }
 
     /// Counts one time. A time above an hour counts as an hour.

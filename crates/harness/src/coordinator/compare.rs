@@ -85,13 +85,35 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
             self.done = self.tracks.len() - open.len();
             // Where not all can stay alive, each pair has all rounds of its trials in a row.
             let stay_alive = 2 * open.len() <= self.trials[0].most_alive();
-            let rounds = if stay_alive { 1 } else { ROUNDS_OF_TRIALS };
-            for at in open {
-                for _ in 0..rounds {
-                    self.round_of_pair(at)?;
-                }
+            let (together, rounds) = if stay_alive { (open.len(), 1) } else { (1, ROUNDS_OF_TRIALS) };
+            for pairs in open.chunks(together) {
+                self.rounds_of_pairs(pairs, rounds)?;
             }
         }
+    }
+
+    /// So many rounds of `pairs`. Trials are started before all of them and ended after all of them.
+    fn rounds_of_pairs(&mut self, pairs: &[usize], rounds: u32) -> Result<(), Stop> {
+        for &at in pairs {
+            if self.tracks[at].live.is_none() {
+                let started = self.start(at)?;
+                self.note(at, started);
+            }
+        }
+        self.scheduler.settle(self.trials[0]);
+        for _ in 0..rounds {
+            for &at in pairs {
+                let measured = self.slices(at)?;
+                self.note(at, measured);
+            }
+        }
+        for &at in pairs {
+            if self.tracks[at].rounds.is_multiple_of(ROUNDS_OF_TRIALS) {
+                let ended = self.end(at)?;
+                self.note(at, ended);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the ratio at `at` is not known yet. That is asked when fresh trials are due.
@@ -100,33 +122,24 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
         pair.failure.is_none() && (live.is_some() || !(self.settled)(pair))
     }
 
-    /// One round of one pair. What fails ends it.
-    fn round_of_pair(&mut self, at: usize) -> Result<(), Stop> {
-        if self.tracks[at].pair.failure.is_some() {
-            return Ok(());
-        }
-        if let Err((which, error)) = self.slices(at)? {
+    /// What fails ends its pair.
+    fn note(&mut self, at: usize, outcome: SideOutcome<()>) {
+        if let Err((which, error)) = outcome {
             let Track { pair, live, .. } = &mut self.tracks[at];
             pair.failure = Some(format!("{}: {error}", pair.cases[which]));
             *live = None;
         }
-        Ok(())
     }
 
-    /// Four slices; or which side failed, and why.
+    /// One round of one pair, of which both trials are alive: four slices; or which side failed, and why.
     fn slices(&mut self, at: usize) -> Result<SideOutcome<()>, Stop> {
-        if self.tracks[at].live.is_none()
-            && let Err(failure) = self.start(at)?
-        {
-            return Ok(Err(failure));
-        }
         let round = self.tracks[at].rounds;
         let order = if round.is_multiple_of(2) { [0, 1, 1, 0] } else { [1, 0, 0, 1] };
         let mut samples = [Vec::new(), Vec::new()];
         for which in order {
-            self.scheduler.check_time()?;
             let Track { pair, live, .. } = &mut self.tracks[at];
             let Some(live) = live else { return Ok(Ok(())) };
+            self.scheduler.check_time()?;
             let size = Sizing::Slice { slice_ns: self.slice_ns, hint_ns: pair.hints_ns[which] };
             let orders = SliceOrders { size, singly: Singly::Omitted };
             let started = self.scheduler.elapsed();
@@ -144,9 +157,10 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
         let Track { pair, rounds, .. } = &mut self.tracks[at];
         pair.samples.iter_mut().zip(samples).for_each(|(all, of_round)| all.extend(of_round));
         *rounds += 1;
-        if rounds.is_multiple_of(ROUNDS_OF_TRIALS) { self.end(at) } else { Ok(Ok(())) }
+        Ok(Ok(()))
     }
 
+    /// Ends the trials of the pair at `at`, if they are alive.
     fn end(&mut self, at: usize) -> Result<SideOutcome<()>, Stop> {
         let live = self.tracks[at].live.take();
         for (which, trial) in live.into_iter().flatten().enumerate() {
@@ -238,6 +252,14 @@ mod tests {
             let of = |trial: u32| numbers.iter().filter(|of| **of == trial).count() as u32;
             assert_eq!([of(0), of(1), of(2)], [2 * ROUNDS_OF_TRIALS; 3]);
         }
+    }
+
+    #[test]
+    fn trials_of_all_pairs_are_renewed_at_the_same_time_and_settle_once() {
+        let trials = FakeTrials::new(&same);
+        let mut pairs = [pair("a", "b"), pair("c", "d")];
+        run(&mut pairs, &trials, LONG, &|pair| pair.samples[0].len() as u32 >= 2 * 2 * ROUNDS_OF_TRIALS);
+        assert_eq!(*trials.settled_after.borrow(), [0, 2 * 4 * ROUNDS_OF_TRIALS as usize]);
     }
 
     #[test]

@@ -158,6 +158,8 @@ struct Track<'a> {
 /// A trial that is alive.
 struct LiveTrial<'a> {
     trial: Box<dyn Trial + 'a>,
+    /// How many slices it was to have, and how many are left.
+    slices: u32,
     slices_left: u32,
 }
 
@@ -271,13 +273,21 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
     fn rounds(&mut self) -> Result<(), Stop> {
         for round in 0..self.bounds.rounds.unwrap_or(u32::MAX) {
             self.round = Some(round);
-            for group in self.groups() {
-                self.measure_group(&group)?;
+            let stay_alive = self.may_stay_alive();
+            // At first a group's trials are started when it is its turn: a short run measures some cases rather than none.
+            if stay_alive && round > 0 {
+                let open = (0..self.tracks.len()).filter(|&at| self.tracks[at].is_open()).collect();
+                self.start_trials(open)?;
             }
-            self.measure_other_floors()?;
+            for group in self.groups() {
+                self.measure_group(&group, stay_alive)?;
+            }
+            self.measure_other_floors(stay_alive)?;
             if round == 0 {
                 self.report_first_floors();
             }
+            self.end_used_trials()?;
+            (0..self.tracks.len()).for_each(|at| self.end_if_known(at));
             if self.open_cases() == 0 && !self.awaits_floors() {
                 return Ok(());
             }
@@ -302,11 +312,11 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
     }
 
     /// The slices of a round of the cases of `group`, between two measurements of the floors that they share.
-    fn measure_group(&mut self, group: &[usize]) -> Result<(), Stop> {
+    fn measure_group(&mut self, group: &[usize], stay_alive: bool) -> Result<(), Stop> {
         let floor = group.first().and_then(|&at| self.tracks[at].floor.as_ref());
         let floors: Vec<Case> = floor.iter().flat_map(|floor| floor.cases().cloned()).collect();
-        let stay_alive = self.may_stay_alive(floors.len());
         let slices = if stay_alive || self.bounds.rounds.is_some() { 1 } else { SLICES_IN_A_ROW };
+        self.start_trials(self.open_floors(&floors).chain(group.iter().copied()).collect())?;
         self.measure_floors(&floors)?;
         for _ in 0..slices {
             let bracket = self.brackets.len() - 1;
@@ -318,33 +328,39 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             self.measure_floors(&floors)?;
             self.report_samples();
         }
-        for &at in group {
-            if !stay_alive {
-                self.end_trial(at)?;
-            }
-            self.end_if_known(at);
-        }
-        if !stay_alive {
-            self.end_floors()?;
-        }
-        Ok(())
+        if stay_alive { Ok(()) } else { self.end_trials(|_| true) }
     }
 
-    /// Whether the trials of all open cases and of so many floors may be alive at once.
-    fn may_stay_alive(&self, floors: usize) -> bool {
-        self.open_cases() + floors <= self.trials.most_alive()
+    /// Whether the trials of all open cases and floors may be alive at once.
+    fn may_stay_alive(&self) -> bool {
+        self.tracks.iter().filter(|track| track.is_open()).count() <= self.trials.most_alive()
     }
 
-    /// Ends the trials of all floors.
-    fn end_floors(&mut self) -> Result<(), Stop> {
-        let floors: Vec<usize> = (0..self.tracks.len()).filter(|&at| self.tracks[at].is_floor).collect();
-        floors.into_iter().try_for_each(|at| self.end_trial(at))
+    /// Which tracks are open ones of `floors`.
+    fn open_floors<'s>(&'s self, floors: &'s [Case]) -> impl Iterator<Item = usize> + 's {
+        let is_meant = |track: &Track<'_>| track.is_floor && track.is_open() && floors.contains(&track.case);
+        (0..self.tracks.len()).filter(move |&at| is_meant(&self.tracks[at]))
+    }
+
+    /// Ends the trials that have had their slices, and with them those that have had half of theirs: after a renewal nothing is measured
+    /// for a while, so that one of many costs hardly more than one of few.
+    fn end_used_trials(&mut self) -> Result<(), Stop> {
+        let is_due =
+            self.tracks.iter().any(|track| track.live.as_ref().is_some_and(|live| live.slices_left == 0));
+        if is_due { self.end_trials(|live| 2 * live.slices_left <= live.slices) } else { Ok(()) }
+    }
+
+    /// Ends the trials that are alive and of which `is_meant` says so.
+    fn end_trials(&mut self, is_meant: impl Fn(&LiveTrial<'_>) -> bool) -> Result<(), Stop> {
+        (0..self.tracks.len()).try_for_each(|at| match self.tracks[at].live.take_if(|live| is_meant(live)) {
+            Some(live) => self.end_trial(at, live),
+            None => Ok(()),
+        })
     }
 
     /// Measures the open ones of `floors`.
     fn measure_floors(&mut self, floors: &[Case]) -> Result<(), Stop> {
-        let is_meant = |track: &Track<'_>| track.is_floor && track.is_open() && floors.contains(&track.case);
-        let mut meant: Vec<usize> = (0..self.tracks.len()).filter(|&at| is_meant(&self.tracks[at])).collect();
+        let mut meant: Vec<usize> = self.open_floors(floors).collect();
         meant.shuffle(&mut self.random);
         // Made first: what is measured of it counts even if the run stops in the middle.
         let bracket = self.brackets.len();
@@ -360,21 +376,19 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
     }
 
     /// Measures the floors that no case had measured in this round: they are shown by themselves.
-    fn measure_other_floors(&mut self) -> Result<(), Stop> {
+    fn measure_other_floors(&mut self, stay_alive: bool) -> Result<(), Stop> {
         let is_left = |track: &Track<'_>| {
             let has_been = track.samples.last().is_some_and(|sample| Some(sample.round) == self.round);
             track.is_floor && track.is_open() && !has_been
         };
         let left = self.tracks.iter().filter(|track| is_left(track)).map(|track| track.case.clone());
         let left: Vec<Case> = left.collect();
+        self.start_trials(self.open_floors(&left).collect())?;
         if !left.is_empty() {
             self.measure_floors(&left)?;
             self.report_samples();
         }
-        if !self.may_stay_alive(left.len()) {
-            self.end_floors()?;
-        }
-        Ok(())
+        if stay_alive { Ok(()) } else { self.end_trials(|_| true) }
     }
 
     fn open_cases(&self) -> usize {
@@ -393,27 +407,19 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         (self.report)(RunEvent::Floors(floors.map(|track| (&track.case, first_ns(track))).collect()));
     }
 
-    /// One slice of the case or floor at `at`, unless the run is to stop. `bracket` is the last measurement of its floors.
+    /// One slice of the case or floor at `at`, if a trial of it is alive, unless the run is to stop. `bracket` is the last measurement of
+    /// its floors.
     fn slice(&mut self, at: usize, bracket: usize) -> Result<(), Stop> {
         self.scheduler.check_time()?;
-        let outcome = match self.live_trial(at)? {
-            Ok(mut live) => {
-                let started = self.scheduler.elapsed();
-                let orders = self.tracks[at].orders(&self.bounds);
-                let outcome = self.scheduler.slice(self.trials, &mut *live.trial, orders)?;
-                live.slices_left -= 1;
-                self.tracks[at].measuring += self.scheduler.elapsed().saturating_sub(started);
-                self.tracks[at].live = Some(live);
-                outcome.map(|report| (report, started))
-            }
-            Err(error) => Err(error),
-        };
-        let started = outcome.as_ref().map_or(Duration::ZERO, |(_, started)| *started);
+        let Some(mut live) = self.tracks[at].live.take() else { return Ok(()) };
+        let started = self.scheduler.elapsed();
+        let orders = self.tracks[at].orders(&self.bounds);
+        let outcome = self.scheduler.slice(self.trials, &mut *live.trial, orders)?;
+        live.slices_left = live.slices_left.saturating_sub(1);
         let track = &mut self.tracks[at];
-        track.note(outcome.map(|(report, _)| report), self.round.unwrap_or(0), started, bracket);
-        if self.tracks[at].live.as_ref().is_some_and(|live| live.slices_left == 0) {
-            self.end_trial(at)?;
-        }
+        track.measuring += self.scheduler.elapsed().saturating_sub(started);
+        track.live = Some(live);
+        track.note(outcome, self.round.unwrap_or(0), started, bracket);
         let cases = self.tracks.iter().filter(|track| !track.is_floor).count();
         let progress = self.scheduler.progress(self.round, cases - self.open_cases(), cases);
         (self.report)(RunEvent::Progress(progress));
@@ -422,15 +428,25 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
 }
 
 impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
-    /// The trial of the case at `at` that is alive, or a new one.
-    fn live_trial(&mut self, at: usize) -> Result<TrialOutcome<LiveTrial<'a>>, Stop> {
-        let track = &mut self.tracks[at];
-        if let Some(live) = track.live.take() {
-            return Ok(Ok(live));
+    /// Starts a trial of each of `tracks` of which none is alive, and waits until it no longer matters that they have started.
+    fn start_trials(&mut self, mut tracks: Vec<usize>) -> Result<(), Stop> {
+        tracks.retain(|&at| self.tracks[at].live.is_none());
+        tracks.shuffle(&mut self.random);
+        for &at in &tracks {
+            self.scheduler.check_time()?;
+            self.start_trial(at)?;
         }
+        let settling = self.scheduler.settle(self.trials);
+        let share = settling / u32::try_from(tracks.len()).unwrap_or(u32::MAX).max(1);
+        tracks.into_iter().for_each(|at| self.tracks[at].starting += share);
+        Ok(())
+    }
+
+    fn start_trial(&mut self, at: usize) -> Result<(), Stop> {
+        let track = &mut self.tracks[at];
         let slices = (self.bounds.slices)(&track.samples, track.cost()).max(1);
         // Of a floor there are many slices, and to start a trial costs as much as several of them. Where every slice is to have a
-        // trial of its own, so has a floor's.
+        // trial of its own, so has a floor's in each round.
         let is_beside = track.is_floor && !track.is_awaited;
         let slices = if is_beside && slices > 1 { slices * FLOOR_TIMES } else { slices };
         // Of random length at first, so that trials are not renewed all at the same time.
@@ -439,12 +455,15 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         let before = self.scheduler.elapsed();
         let started = self.scheduler.start(self.trials, &track.case, None)?;
         track.starting += self.scheduler.elapsed().saturating_sub(before);
-        Ok(started.map(|trial| LiveTrial { trial, slices_left }))
+        match started {
+            Ok(trial) => track.live = Some(LiveTrial { trial, slices: slices_left, slices_left }),
+            Err(error) => track.fail(error),
+        }
+        Ok(())
     }
 
-    /// Ends the trial of the case at `at`, if one is alive.
-    fn end_trial(&mut self, at: usize) -> Result<(), Stop> {
-        let Some(live) = self.tracks[at].live.take() else { return Ok(()) };
+    /// Ends the trial of the case at `at`.
+    fn end_trial(&mut self, at: usize, live: LiveTrial<'a>) -> Result<(), Stop> {
         if let Err(error) = self.scheduler.end(live.trial)? {
             self.tracks[at].fail(error);
         }
@@ -469,6 +488,9 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
     /// Ends the case at `at` if it has failed, or is settled when its trial is over.
     fn end_if_known(&mut self, at: usize) {
         let track = &self.tracks[at];
+        if track.is_floor {
+            return;
+        }
         if let Some(failed) = track.outcome.clone() {
             self.end(at, failed);
         } else if track.live.is_none() && track.is_settled(self.bounds.ends_early) {

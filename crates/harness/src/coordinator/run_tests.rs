@@ -88,6 +88,18 @@ fn each_round_has_floors_before_cases_and_after_them() {
 }
 
 #[test]
+fn trials_are_started_and_ended_between_rounds_and_settle_before_a_slice() {
+    let trials = FakeTrials::new(&same);
+    run(&plan(&["a", "b"]), &trials, LONG, bounds(NEVER, Some(3)));
+    // A round has two cases between two slices of their floor, and each trial has one round.
+    assert_eq!(*trials.settled_after.borrow(), [0, 4, 8]);
+    assert_eq!(trials.started.borrow().len(), 3 * 3);
+    let trials = FakeTrials::new(&same);
+    run(&plan(&["a", "b"]), &trials, LONG, RunBounds { slices: &|_, _| 1000, ..bounds(NEVER, Some(3)) });
+    assert_eq!(*trials.settled_after.borrow(), [0], "trials that stay alive disturb nothing");
+}
+
+#[test]
 fn every_sample_is_reported_once_when_the_floors_after_it_are_measured() {
     let trials = FakeTrials::new(&same);
     let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));

@@ -23,6 +23,9 @@ pub trait Trials {
         probe: Option<&ProbeRequest>,
     ) -> Result<Box<dyn Trial + 's>, TrialError>;
 
+    /// Waits until it no longer matters to what is measured that endpoints have started or ended.
+    fn settle(&self);
+
     /// Whether the run is to end.
     fn is_interrupted(&self) -> bool;
 
@@ -111,11 +114,13 @@ pub(crate) struct Scheduler<'a> {
     budget: TimeBudget<'a>,
     started: u64,
     starting: Duration,
+    /// Whether trials were started or ended since it was settled.
+    is_disturbed: bool,
 }
 
 impl<'a> Scheduler<'a> {
     pub(crate) fn new(budget: TimeBudget<'a>) -> Self {
-        Self { budget, started: 0, starting: Duration::ZERO }
+        Self { budget, started: 0, starting: Duration::ZERO, is_disturbed: false }
     }
 
     /// A trial of `case`.
@@ -130,10 +135,23 @@ impl<'a> Scheduler<'a> {
         }
         let number = self.started;
         self.started += 1;
+        self.is_disturbed = true;
         let before = self.elapsed();
         let trial = trials.start(case, number, probe);
         self.starting += self.elapsed().saturating_sub(before);
         in_words(trial)
+    }
+
+    /// Waits until it no longer matters that trials were started or ended, if any were. Returns how long that took, which counts as
+    /// starting.
+    pub(crate) fn settle(&mut self, trials: &dyn Trials) -> Duration {
+        let before = self.elapsed();
+        if std::mem::take(&mut self.is_disturbed) {
+            trials.settle();
+        }
+        let took = self.elapsed().saturating_sub(before);
+        self.starting += took;
+        took
     }
 
     /// One slice of `trial`, which `trials` has started.
@@ -166,6 +184,7 @@ impl<'a> Scheduler<'a> {
 
     /// Ends `trial`. What it took to end counts as starting: both are beside the measurement.
     pub(crate) fn end(&mut self, mut trial: Box<dyn Trial + '_>) -> Result<TrialOutcome<()>, Stop> {
+        self.is_disturbed = true;
         let before = self.elapsed();
         let ended = trial.end();
         drop(trial);

@@ -75,6 +75,11 @@ const PROCESSES_BESIDE: u64 = 8;
 const BYTES_A_TRIAL: u64 = 8 << 20;
 const BYTES_BESIDE: u64 = 32 << 20;
 
+/// How long it matters that processes have started or ended. The kernel has callbacks for them until RCU has seen every CPU several times,
+/// and a CPU with callbacks keeps its timer tick while it is idle, so that it wakes sooner: on a virtual machine, a round trip
+/// between two CPUs took 30 us in the first 40 ms after processes had started, and 40 us from 60 ms on, as in programs that run.
+const DISTURBANCE: Duration = Duration::from_millis(60);
+
 /// How many trials the limits of processes and memory leave room for. Asked once, before the first of them.
 fn room_for_trials() -> usize {
     static ROOM: OnceLock<usize> = OnceLock::new();
@@ -130,6 +135,10 @@ impl Trials for EndpointTrials<'_> {
         let mut trial = EndpointTrial { run: self, case: case.clone(), processes, is_warm: false };
         trial.converse(Until::Connected, self.timeout)?;
         Ok(Box::new(trial))
+    }
+
+    fn settle(&self) {
+        std::thread::sleep(DISTURBANCE);
     }
 
     fn is_interrupted(&self) -> bool {
@@ -249,7 +258,7 @@ impl EndpointTrial<'_> {
     fn reports(&mut self, orders: SliceOrders) -> Result<(Vec<SliceReport>, Option<u64>), TrialError> {
         // What is stolen of CPUs of another host is not known here.
         let cpus = self.case.cpus.filter(|_| self.case.placement != Placement::Remote);
-        let stolen = || cpus.and_then(|cpus| stolen_ns(Path::new("/"), cpus));
+        let stolen = || cpus.and_then(stolen_ns);
         let stolen_before = stolen();
         self.lead(&CoordinatorMessage::Slice(orders))?;
         let limit = self.run.timeout.saturating_add(expected_time(orders.size) * self.case.peers.pairs());

@@ -122,13 +122,6 @@ const IS_VARIABLE: u8 = 3;
 const FETCH: i32 = 1;
 
 impl Width {
-    pub(crate) fn bytes(self) -> usize {
-        match self {
-            Width::Four => 4,
-            Width::Eight => 8,
-        }
-    }
-
     fn code(self) -> u8 {
         match self {
             Width::Four => 0,
