@@ -1,37 +1,29 @@
 //! Code and memory that a program goes through between two messages, so that its caches hold something else afterwards. It
 //! measures nothing.
 
+use std::cell::RefCell;
+
 /// The code that is run, and the memory that is written: each half of a second-level cache of 1 MiB.
 const CODE_LINES: usize = 8192;
 const DATA_BYTES: usize = 512 * 1024;
 const LINE_BYTES: usize = 64;
 
-/// What fills the caches.
-pub struct CacheDisplacer {
-    data: Vec<u8>,
+thread_local! {
+    /// Each thread has memory of its own, which it keeps: to give it back to the kernel after each slice would have RCU at work in the
+    /// next ones, which keeps CPUs from stopping their tick.
+    static DATA: RefCell<Vec<u8>> = RefCell::new(vec![1; DATA_BYTES]);
 }
 
-impl CacheDisplacer {
-    /// One with memory of its own, each page of which was touched.
-    pub fn new() -> Self {
-        Self { data: vec![1; DATA_BYTES] }
-    }
-
-    /// Runs 512 KiB of code, where the processor is one for which there is some, and writes to each line of 512 KiB of memory.
-    ///
-    /// It takes some ten microseconds.
-    pub fn run(&mut self) {
-        run_code();
-        for byte in self.data.iter_mut().step_by(LINE_BYTES) {
+/// Runs 512 KiB of code, where the processor is one for which there is some, and writes to each line of 512 KiB of memory.
+///
+/// It takes some ten microseconds, and longer the first time.
+pub fn fill_caches() {
+    run_code();
+    DATA.with_borrow_mut(|data| {
+        for byte in data.iter_mut().step_by(LINE_BYTES) {
             *byte = std::hint::black_box(byte.wrapping_add(1));
         }
-    }
-}
-
-impl Default for CacheDisplacer {
-    fn default() -> Self {
-        Self::new()
-    }
+    });
 }
 
 /// Jumps from each of [`CODE_LINES`] lines to the next.
@@ -71,10 +63,10 @@ mod tests {
 
     #[test]
     fn each_line_of_the_memory_is_written_each_time() {
-        let mut displacer = CacheDisplacer::default();
-        displacer.run();
-        displacer.run();
-        let written = displacer.data.iter().step_by(LINE_BYTES).filter(|byte| **byte == 3).count();
+        fill_caches();
+        fill_caches();
+        let written =
+            DATA.with_borrow(|data| data.iter().step_by(LINE_BYTES).filter(|byte| **byte == 3).count());
         assert_eq!(written, DATA_BYTES / LINE_BYTES);
     }
 }

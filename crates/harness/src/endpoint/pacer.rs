@@ -10,7 +10,7 @@ use model::pace::Arrivals;
 use model::record::ScheduleSample;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use sys::displace::CacheDisplacer;
+use sys::displace::fill_caches;
 
 /// Paces iterations and times each.
 pub(crate) struct Pacer {
@@ -23,7 +23,7 @@ pub(crate) struct Pacer {
 
 enum Waits {
     /// For so many ticks after the last iteration, and meanwhile what fills the caches runs, where they are to be cold.
-    ThinkTime(u64, Option<CacheDisplacer>),
+    ThinkTime(u64, bool),
     /// Until the next iteration is due.
     Due(Due),
 }
@@ -50,7 +50,7 @@ impl Pacer {
         let waits = match pace {
             Pace::BackToBack => return None,
             Pace::ThinkTime(ns) | Pace::ColdThinkTime(ns) => {
-                Waits::ThinkTime(clock.ticks(ns as f64), pace.has_cold_caches().then(CacheDisplacer::new))
+                Waits::ThinkTime(clock.ticks(ns as f64), pace.has_cold_caches())
             }
             Pace::Rate(rate) => Waits::Due(Due {
                 interval_ticks: clock.ticks_per_ns() * rate.interval_ns(),
@@ -131,10 +131,10 @@ impl Watch for Pacer {
     #[inline(always)]
     fn before(&mut self) {
         match &mut self.waits {
-            Waits::ThinkTime(ticks, caches) => {
+            Waits::ThinkTime(ticks, has_cold_caches) => {
                 let idle_since = self.clock.now();
-                if let Some(caches) = caches {
-                    caches.run();
+                if *has_cold_caches {
+                    fill_caches();
                 }
                 self.began = self.clock.now();
                 while Clock::ticks_between(idle_since, self.began) < *ticks {

@@ -15,7 +15,7 @@ use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use model::speed::SpeedReading;
 use model::{EndpointRole, Workload};
 use std::ops::Range;
-use sys::displace::CacheDisplacer;
+use sys::displace::fill_caches;
 use sys::usage::of_this_thread;
 
 /// What is between a message and its answer in iterations that are not timed.
@@ -32,8 +32,6 @@ pub(crate) struct Server<'a> {
     speed: SpeedReader,
     /// Where the client may be on another host.
     network: Option<NetworkMeter>,
-    /// What fills its caches before it waits for a message, where they are to be cold.
-    caches: Option<CacheDisplacer>,
 }
 
 impl<'a> Server<'a> {
@@ -50,8 +48,7 @@ impl<'a> Server<'a> {
         };
         let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
         let network = session.network_meter(endpoint.network_socket());
-        let caches = session.orders.case.pace.has_cold_caches().then(CacheDisplacer::new);
-        Ok(Self { session, link, clock, endpoint, delay, speed, network, caches })
+        Ok(Self { session, link, clock, endpoint, delay, speed, network })
     }
 
     /// Serves one phase after the other until the client says that there are no more.
@@ -172,11 +169,11 @@ impl<'a> Server<'a> {
     /// fills them before it waits for each.
     fn timed(&mut self, mut iterations: Range<u64>) -> Result<(), LoopError> {
         let (workload, delay) = (self.session.workload(), self.delay);
-        let Some(caches) = &mut self.caches else {
+        if !self.session.orders.case.pace.has_cold_caches() {
             return self.endpoint.run(workload, iterations, Between::Delay(delay));
-        };
+        }
         iterations.try_for_each(|iteration| {
-            caches.run();
+            fill_caches();
             self.endpoint.run(workload, iteration..iteration + 1, Between::Delay(delay))
         })
     }
