@@ -205,6 +205,14 @@ pub(super) struct FittedCase {
     switches: [f64; 2],
 }
 
+/// What costs are drawn with.
+#[derive(Debug)]
+pub(super) struct CostDraw {
+    pub(super) random: SmallRng,
+    /// The seed of the moments from which trials are drawn: of costs that were measured interleaved, the same.
+    pub(super) moments: u64,
+}
+
 /// The lines of one case, as measured or as drawn.
 #[derive(Debug, Clone)]
 pub(super) struct CaseLines {
@@ -225,10 +233,10 @@ impl CaseLines {
 }
 
 impl FittedCase {
-    /// The lines as measured, or, with `random`, as other trials might have given them. The costs of a trial are drawn together.
-    pub(super) fn lines(&self, random: Option<&mut SmallRng>) -> CaseLines {
+    /// The lines as measured, or, with `draw`, as other trials might have given them. The costs of a trial are drawn together.
+    pub(super) fn lines(&self, draw: Option<&mut CostDraw>) -> CaseLines {
         let switches = self.switches;
-        let Some(random) = random else {
+        let Some(CostDraw { random, moments }) = draw else {
             let line = |fit: &SizeFit| fit.line.clone();
             return CaseLines {
                 elapsed: line(&self.elapsed),
@@ -237,7 +245,7 @@ impl FittedCase {
                 switches,
             };
         };
-        let trials = self.elapsed.draw_trials(random);
+        let trials = self.elapsed.draw_trials(*moments);
         CaseLines {
             elapsed: self.elapsed.resampled(&trials, random),
             client: self.client.resampled(&trials, random),

@@ -4,11 +4,10 @@
 //! What the round trip takes beside the CPU time of sender and receiver is waking, half of it for each message. How the costs depend on where
 //! they run is measured; on which of these places they are at a moment is the simulation's affair.
 
-use super::case_costs::{CaseLines, CostCase, EndPlace, FittedCase, FlowEnd, MeasuredCosts};
+use super::case_costs::{CaseLines, CostCase, CostDraw, EndPlace, FittedCase, FlowEnd, MeasuredCosts};
 use model::scenario::Flow;
 use model::{Spec, Workload};
 use rand::Rng;
-use rand::rngs::SmallRng;
 
 /// The bytes that a stream holds if nothing says how many (pipe(7)).
 const DEFAULT_CAPACITY: u64 = 65_536;
@@ -148,16 +147,16 @@ impl FlowCosts {
         }
     }
 
-    /// The costs as measured, or, with `random`, as they might be. `off` is how far the share of receivers that stay on the sender's
+    /// The costs as measured, or, with `draw`, as they might be. `off` is how far the share of receivers that stay on the sender's
     /// CPU may be from what one pair of processes shows, or the scenario itself. `coldness` says how cold caches are: 0 as between
     /// messages back to back, 1 as when each end fills its own with something else.
-    pub(super) fn draw(&self, mut random: Option<&mut SmallRng>, off: f64, coldness: f64) -> DrawnCosts {
+    pub(super) fn draw(&self, mut draw: Option<CostDraw>, off: f64, coldness: f64) -> DrawnCosts {
         let mut lines =
-            |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(random.as_deref_mut()));
+            |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(draw.as_mut()));
         let [together, apart, anywhere] = [0, 1, 2].map(|at| lines(&self.answered[at]));
         let [stream_together, stream_apart, stream_anywhere] = [0, 1, 2].map(|at| lines(&self.streamed[at]));
         let mut after_think_times = |cases: &[(u64, FittedCase)]| -> Vec<(u64, CaseLines)> {
-            cases.iter().map(|(ns, fitted)| (*ns, fitted.lines(random.as_deref_mut()))).collect()
+            cases.iter().map(|(ns, fitted)| (*ns, fitted.lines(draw.as_mut()))).collect()
         };
         let (asleep, cold) = (after_think_times(&self.asleep), after_think_times(&self.cold));
         let worked = after_think_times(&self.worked);
@@ -167,7 +166,7 @@ impl FlowCosts {
         };
         let wakes = apart.as_ref().map(|apart| wakes(apart, &asleep)).unwrap_or_default();
         let idle_work_ns =
-            self.most_idle_work_ns * random.map_or(0.5, |random| random.random_range(0.0..=1.0));
+            self.most_idle_work_ns * draw.map_or(0.5, |mut draw| draw.random.random_range(0.0..=1.0));
         let late_answers =
             apart.as_ref().map(|apart| late_answers(apart, &worked, idle_work_ns)).unwrap_or_default();
         DrawnCosts {

@@ -4,7 +4,7 @@
 //! The change is what matters: where the scenario was measured, it is applied to what was measured.
 
 use super::calibrate::calibrated;
-use super::case_costs::{EndPlace, MeasuredCosts};
+use super::case_costs::{CostDraw, EndPlace, MeasuredCosts};
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::measured::Measured;
 use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
@@ -24,18 +24,18 @@ const NORMAL_90: f64 = 1.645;
 /// What the simulation leaves out, which no cost tells, as a fraction of any time: of processes that are held to one CPU each, or of
 /// which it is known how often they were on one; and of others, whose replays differ by where the kernel puts them; and as a fraction
 /// of a change.
-const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
-const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
+const MODEL_ERROR: [f64; 2] = [0.005, 0.04];
+const MODEL_ERROR_OF_CHANGE: f64 = 0.08;
 /// How far the share of receivers that stay on the sender's CPU may be off: of half of them, where it was recorded, and less of a
 /// smaller and of a larger share, down to the least; of a single pair; and of more processes, which replays show to go any way.
 const SEEN_STAY_SPREAD: f64 = 0.1;
 const LEAST_STAY_SPREAD: f64 = 0.02;
 const CROWD_STAY_SPREAD: f64 = 1.0;
-/// How far the coldness of caches may be off, either way.
-const COLDNESS_SPREAD: f64 = 0.35;
-/// How long a program must work for each message so that its caches may be as cold as they are measured to be, in nanoseconds: about
-/// what filling them takes.
-const COLD_WORK_NS: f64 = 20_000.0;
+/// How cold the caches of a program may be, from 0 as between messages back to back to 1 as cold as they are measured to be. PostgreSQL
+/// and a program that went through code and memory between its messages were near 1.
+const COLDNESS: (f64, f64) = (0.5, 1.0);
+/// How long a program must work for each message to have them so cold, in nanoseconds: about what filling them takes.
+const COLD_WORK_NS: f64 = 10_000.0;
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
 const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
 /// How many steps the calibration has, from nothing and from what is nearly right.
@@ -150,25 +150,19 @@ pub fn predict(
         let setup = SimulationSetup { costs, rests, cpus, quantum_ns, seed, events: options.events };
         simulate(scenario, &setup)
     };
-    let central = |coldness: f64| -> Vec<DrawnCosts> {
-        let flows = before.flows.iter().zip(&fitted[0]);
-        flows.map(|(flow, costs)| costs.draw(None, 0.0, coldness * most_cold(before, flow))).collect()
-    };
-    let calibrated_with = |coldness: f64, begin: Option<&[Rest]>| {
-        let costs = central(coldness);
-        calibrated(before, measured, begin, FIRST_STEPS, |rests| {
-            setup(&costs, rests, QUANTUM_NS.1, options.seed, before)
-        })
-    };
-    let warm = calibrated_with(0.0, None);
-    let coldness = coldness(measured, &warm, &central(1.0));
-    let begin = calibrated_with(coldness, Some(&warm));
+    let coldness = (COLDNESS.0 + COLDNESS.1) / 2.0;
+    let flows = before.flows.iter().zip(&fitted[0]);
+    let central: Vec<DrawnCosts> =
+        flows.map(|(flow, costs)| costs.draw(None, 0.0, coldness * most_cold(before, flow))).collect();
+    let begin = calibrated(before, measured, None, FIRST_STEPS, |rests| {
+        setup(&central, rests, QUANTUM_NS.1, options.seed, before)
+    });
     let draws: Vec<[Simulated; 2]> = (0..u64::from(options.draws.max(1)))
         .map(|nth| {
             let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(nth);
             let mut random = SmallRng::seed_from_u64(seed);
             let quantum_ns = random.random_range(QUANTUM_NS.0..=QUANTUM_NS.1);
-            let drawn = draw_of(&fitted, [before, after], measured, coldness, seed);
+            let drawn = draw_of(&fitted, [before, after], measured, seed);
             let rests = calibrated(before, measured, Some(&begin), NEXT_STEPS, |rests| {
                 setup(&drawn[0], rests, quantum_ns, seed, before)
             });
@@ -208,14 +202,12 @@ fn draw_of(
     fitted: &[Vec<FlowCosts>; 2],
     scenarios: [&Scenario; 2],
     measured: &Measured,
-    coldness: f64,
     seed: u64,
 ) -> [Vec<DrawnCosts>; 2] {
     let is_crowd = scenarios[0].processes.len() > 2;
     let moves = scenarios[0] != scenarios[1] && is_crowd;
     // What the program leaves in the caches is hardly known, but it is the same before and after.
-    let may_be = (coldness - COLDNESS_SPREAD).max(0.0)..=(coldness + COLDNESS_SPREAD).min(1.0);
-    let coldness = SmallRng::seed_from_u64(!seed).random_range(may_be);
+    let coldness = SmallRng::seed_from_u64(!seed).random_range(COLDNESS.0..=COLDNESS.1);
     [0, 1].map(|which| {
         let of = |((flow, costs), seen): ((&Flow, &FlowCosts), &Option<f64>)| {
             // A client that is woken twice for an answer is also placed twice, which the recording does not have.
@@ -229,7 +221,8 @@ fn draw_of(
             let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
             let off = spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0);
             let coldness = coldness * most_cold(scenarios[which], flow);
-            costs.draw(Some(&mut SmallRng::seed_from_u64(own)), off, coldness)
+            let draw = CostDraw { random: SmallRng::seed_from_u64(own), moments: seed };
+            costs.draw(Some(draw), off, coldness)
         };
         scenarios[which].flows.iter().zip(&fitted[which]).zip(&measured.on_one_cpu).map(of).collect()
     })
@@ -240,18 +233,6 @@ fn draw_of(
 fn most_cold(scenario: &Scenario, flow: &Flow) -> f64 {
     let work_ns = flow.client_work.mean() + flow.server_work.mean();
     if scenario.recorded.is_some() { (work_ns / COLD_WORK_NS).min(1.0) } else { 0.0 }
-}
-
-/// How cold the caches of the program are, from 0 to 1: what is left of its round trips that costs with warm caches and its work do not
-/// explain, of what cold caches cost. Half where no flow tells.
-pub(super) fn coldness(measured: &Measured, warm: &[Rest], cold: &[DrawnCosts]) -> f64 {
-    let told = measured.flows.iter().zip(warm).zip(cold).filter_map(|((flow, rest), cold)| {
-        let flow = flow.filter(|flow| flow.round_trip_ns.is_some() && cold.cold_ns > 0.0)?;
-        let share = ((rest.begin.ns + rest.answer.ns) / cold.cold_ns).clamp(0.0, 1.0);
-        Some((flow.per_s * share, flow.per_s))
-    });
-    let (sum, of) = told.fold((0.0, 0.0), |sum, flow| (sum.0 + flow.0, sum.1 + flow.1));
-    if of > 0.0 { sum / of } else { 0.5 }
 }
 
 fn flow(

@@ -3,8 +3,7 @@
 use super::calibrate::calibrated;
 use super::fixture::{add_costs, add_round_trips, add_think_time, costs, flow, message_ns, scenario, us};
 use super::flow_costs::{DrawnCosts, FlowCosts};
-use super::prediction::coldness;
-use super::simulation::{Rest, RestTime, SimulationSetup, simulate};
+use super::simulation::{Rest, SimulationSetup, simulate};
 use super::{Change, CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
 use model::scenario::{
     Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording, Roots,
@@ -177,29 +176,6 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
     for (found, was) in run(&crowd, &rests).flows.iter().zip(&was.flows) {
         assert!((found.per_s / was.per_s - 1.0).abs() < 0.02, "{found:?} {was:?} {rests:?}");
     }
-}
-
-#[test]
-fn what_costs_do_not_explain_of_a_round_trip_tells_how_cold_caches_are() {
-    let mut known = costs();
-    add_think_time(&mut known, "fast", false, 0.0);
-    add_think_time(&mut known, "fast", true, 4000.0);
-    let cold = [FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, 1.0)];
-    let measured = |round_trip_ns| Measured {
-        flows: vec![Some(FlowBehaviour { per_s: 1000.0, round_trip_ns })],
-        processes: vec![None; 2],
-        on_one_cpu: vec![None],
-        slowdown: 0.0,
-    };
-    let of = |begin_ns, answer_ns, round_trip_ns| {
-        let time = |ns| RestTime { ns, on_cpu: true };
-        let rests = [Rest { begin: time(begin_ns), answer: time(answer_ns), stay: None }];
-        coldness(&measured(round_trip_ns), &rests, &cold)
-    };
-    assert_eq!(of(-1000.0, 3000.0, Some(1e5)), 0.5);
-    assert_eq!(of(0.0, 9000.0, Some(1e5)), 1.0);
-    assert_eq!(of(0.0, -9000.0, Some(1e5)), 0.0);
-    assert_eq!(of(0.0, 9000.0, None), 0.5, "a stream does not tell");
 }
 
 #[test]

@@ -78,7 +78,7 @@ const BYTES_BESIDE: u64 = 32 << 20;
 /// How long it matters that processes have started or ended. The kernel has callbacks for them until RCU has seen every CPU several times,
 /// and a CPU with callbacks keeps its timer tick while it is idle, so that it wakes sooner: on a virtual machine, a round trip
 /// between two CPUs took 30 us in the first 40 ms after processes had started, and 40 us from 60 ms on, as in programs that run.
-const DISTURBANCE: Duration = Duration::from_millis(60);
+pub const DISTURBANCE: Duration = Duration::from_millis(60);
 
 /// How many trials the limits of processes and memory leave room for. Asked once, before the first of them.
 fn room_for_trials() -> usize {

@@ -6,6 +6,7 @@ use super::descriptors::{Io, open};
 use super::endpoint::{Answer, BY_HAND, Orders};
 use harness::coordinator::schedule::{Trial, Trials};
 use harness::coordinator::trial_error::TrialError;
+use harness::coordinator::trials::DISTURBANCE;
 use harness::endpoint::sample::sample;
 use harness::protocol::orders::{Sizing, SliceOrders};
 use harness::protocol::report::SliceReport;
@@ -58,6 +59,10 @@ impl Trials for ByHandTrials {
             iteration_ns: None,
             slices: 0,
         }))
+    }
+
+    fn settle(&self) {
+        std::thread::sleep(DISTURBANCE);
     }
 
     fn is_interrupted(&self) -> bool {
