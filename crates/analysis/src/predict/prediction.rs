@@ -24,8 +24,8 @@ const NORMAL_90: f64 = 1.645;
 /// What the simulation leaves out, which no cost tells, as a fraction of any time: of processes that are held to one CPU each, or of
 /// which it is known how often they were on one; and of others, whose replays differ by where the kernel puts them; and as a fraction
 /// of a change.
-const MODEL_ERROR: [f64; 2] = [0.005, 0.04];
-const MODEL_ERROR_OF_CHANGE: f64 = 0.08;
+const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
+const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
 /// How far the share of receivers that stay on the sender's CPU may be off: of half of them, where it was recorded, and less of a
 /// smaller and of a larger share, down to the least; of a single pair; and of more processes, which replays show to go any way.
 const SEEN_STAY_SPREAD: f64 = 0.1;

@@ -349,6 +349,27 @@ mod tests {
     }
 
     #[test]
+    fn what_wandered_alike_is_drawn_alike() {
+        // Two cases in one run, one of twelve trials and one of six, whose host was slower in the middle of it.
+        let of = |cost: f64, trials: u32| {
+            let slower = |trial: u32| if (1..2).contains(&(3 * trial / trials)) { 1.5 } else { 1.0 };
+            let values = (0..trials).map(|trial| cost * slower(trial)).collect();
+            SizeFit::of(&[(64.0, values)]).unwrap()
+        };
+        let (few, many) = (of(1000.0, 6), of(3000.0, 6));
+        let more = of(3000.0, 12);
+        let mut random = SmallRng::seed_from_u64(3);
+        let mut drawn =
+            |fit: &SizeFit, moments| fit.resampled(&fit.draw_trials(moments), &mut random).at(64.0);
+        let seeds = 0..200;
+        assert!(seeds.clone().all(|moments| drawn(&many, moments) == 3.0 * drawn(&few, moments)));
+        let slow = |moments: &u64| drawn(&few, *moments) > 1000.0;
+        let slow: Vec<u64> = seeds.filter(slow).collect();
+        let also = slow.iter().filter(|moments| drawn(&more, **moments) > 3000.0).count();
+        assert!(!slow.is_empty() && also * 2 > slow.len(), "{also} of {}", slow.len());
+    }
+
+    #[test]
     fn a_knee_is_found_where_the_cost_of_a_byte_changes() {
         let cost = |bytes: f64| 2000.0 + 0.05 * bytes + 0.3 * (bytes - 65_536.0).max(0.0);
         let fit = SizeFit::of(&measured(&SIZES, 0.005, 7, cost)).unwrap();

@@ -8,7 +8,7 @@ use super::events::{Event, Events};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
 use super::setup::{RestTime, Simulated, SimulationSetup, allowed};
 use crate::predict::case_costs::FlowEnd;
-use crate::predict::flow_costs::{EndCost, Ends, LateAnswer};
+use crate::predict::flow_costs::{EndCost, Ends, LateAnswer, WakeCost};
 use model::Scenario;
 use model::pace::Arrivals;
 use model::scenario::{Begin, Behaviour, FlowBehaviour, Mix, MixValue, ProcessBehaviour, Roots};
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
                 let activity = self.processes[at].add(vec![Step::NextRoot], false, roots);
                 self.processes[at].go_on(activity);
             }
-            self.wake(at, None, 0);
+            self.wake(at, None, WakeCost::default());
         }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         });
         let Some(at) = stuck else { return false };
         self.processes[at].serving = None;
-        self.wake(at, None, 0);
+        self.wake(at, None, WakeCost::default());
         true
     }
 
@@ -137,15 +137,15 @@ impl<'a> Run<'a> {
                 let flow = self.processes[at]
                     .activity(activity)
                     .and_then(|activity| activity.roots.first().copied());
-                let delay = flow.map_or(0, |flow| self.idle_wake_ns(at, flow));
-                self.wake(at, None, delay);
+                let delay_ns = flow.map_or(0.0, |flow| self.idle_wake_ns(at, flow));
+                self.wake(at, None, WakeCost { delay_ns, cpu_ns: 0.0 });
             }
             Event::Arrives(flow) => {
                 let to = self.scenario.flows[flow].to;
                 if let Some(message) = self.channels[flow].travelling.pop_front() {
                     self.processes[to].inbox.push_back(message);
-                    let delay = self.message_wake_ns(flow, 0, self.processes[to].cpu);
-                    self.wake(to, None, delay);
+                    let cost = self.message_wake(flow, FlowEnd::To, 0, self.processes[to].cpu);
+                    self.wake(to, None, cost);
                 }
             }
             Event::BurstEnds(at) => {
@@ -158,15 +158,14 @@ impl<'a> Run<'a> {
     }
 
     /// By how much longer it takes to wake process `at` for its time on a CPU that has been idle.
-    fn idle_wake_ns(&self, at: usize, flow: usize) -> u64 {
+    fn idle_wake_ns(&self, at: usize, flow: usize) -> f64 {
         let idle = self.cpus.idle_since(self.processes[at].cpu);
         let idle_ns = idle.map_or(0, |since| self.now_ns.saturating_sub(since));
-        whole(self.setup.costs[flow].longer_wake_ns(idle_ns as f64))
+        self.setup.costs[flow].longer_wake_ns(idle_ns as f64)
     }
 
-    /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen; it begins `delay_ns` later if that CPU is
-    /// idle.
-    fn wake(&mut self, at: usize, cpu: Option<usize>, delay_ns: u64) {
+    /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen, which takes `cost` if that CPU is idle.
+    fn wake(&mut self, at: usize, cpu: Option<usize>, cost: WakeCost) {
         let process = &mut self.processes[at];
         if process.state != ThreadState::Asleep || !process.has_work() {
             return;
@@ -175,7 +174,8 @@ impl<'a> Run<'a> {
         (process.state, process.cpu, process.slept) = (ThreadState::Ready, cpu, true);
         if self.cpus.idle_since(cpu).is_some() {
             self.cpus.occupy(cpu, at);
-            self.events.add(self.now_ns + delay_ns, Event::Begins(at));
+            self.processes[at].cpu_ns += cost.cpu_ns;
+            self.events.add(self.now_ns + whole(cost.delay_ns), Event::Begins(at));
         } else {
             self.cpus.enqueue(cpu, at);
         }
@@ -341,15 +341,15 @@ impl<'a> Run<'a> {
                 self.push(from, to, [Step::Answered { flow }, work(cost)]);
                 self.processes[from].switches += cost.switches;
                 self.processes[from].go_on(to);
-                let delay = match self.late_answer(flow, cpu, ends, work_ns) {
+                let cost = match self.late_answer(flow, cpu, ends, work_ns) {
                     Some(late) => {
                         self.processes[from].cpu_ns += late.client_ns;
                         self.processes[from].switches += late.client_switches;
-                        whole(self.setup.costs[flow].answer_wake_ns(bytes as f64, late))
+                        self.setup.costs[flow].answer_wake(bytes as f64, late)
                     }
-                    None => self.message_wake_ns(flow, bytes, cpu),
+                    None => self.message_wake(flow, FlowEnd::From, bytes, cpu),
                 };
-                self.wake(from, Some(cpu), delay);
+                self.wake(from, Some(cpu), cost);
             }
             Step::Done => {
                 self.processes[at].end(activity);
@@ -438,9 +438,9 @@ impl<'a> Run<'a> {
     fn sent(&mut self, at: usize, activity: usize, message: Arrived, cpu: usize, left: u32) {
         let Arrived { flow, bytes, is_whole, .. } = message;
         let to = self.scenario.flows[flow].to;
-        let delay = self.message_wake_ns(flow, bytes, cpu);
+        let cost = self.message_wake(flow, FlowEnd::To, bytes, cpu);
         self.processes[to].inbox.push_back(message);
-        self.wake(to, Some(cpu), delay);
+        self.wake(to, Some(cpu), cost);
         if is_whole {
             self.processes[at].current = None;
         } else {
@@ -493,12 +493,12 @@ impl<'a> Run<'a> {
         (cpu, if cpu == own { Ends::Together } else { Ends::Apart })
     }
 
-    /// How long it takes until who is woken on `cpu` for a message begins, if that CPU is idle.
-    fn message_wake_ns(&self, flow: usize, bytes: u64, cpu: usize) -> u64 {
+    /// What it takes until `end`, which is woken on `cpu` for a message, begins, if that CPU is idle.
+    fn message_wake(&self, flow: usize, end: FlowEnd, bytes: u64, cpu: usize) -> WakeCost {
         let idle = self.cpus.idle_since(cpu);
-        idle.map_or(0, |since| {
+        idle.map_or_else(WakeCost::default, |since| {
             let idle_ns = self.now_ns.saturating_sub(since) as f64;
-            whole(self.setup.costs[flow].wake_ns(bytes as f64, idle_ns))
+            self.setup.costs[flow].wake(end, bytes as f64, idle_ns)
         })
     }
 }

@@ -123,14 +123,16 @@ fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
 }
 
 #[test]
-fn only_who_sends_to_an_idle_cpu_pays_for_the_interrupt() {
+fn only_idle_cpus_are_paid_for_by_who_sends_to_one_and_who_wakes_on_one() {
     let mut known = MeasuredCosts::default();
     // A round trip costs each end twice as much on two CPUs as on one.
     add_interrupts(&mut known, "fast", 2.0);
     let drawn = FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, 0.0);
     let of = |interrupts| drawn.answered(FlowEnd::To, 64.0, Ends::Apart, interrupts).cpu_ns;
-    near(of(true) + of(false), 4.0 * message_ns(64.0), 0.01);
+    let woken = drawn.wake(FlowEnd::To, 64.0, 0.0);
+    near(of(true) + of(false) + woken.cpu_ns, 4.0 * message_ns(64.0), 0.01);
     near(of(false), message_ns(64.0), 0.01);
+    assert!(of(true) > of(false) && woken.cpu_ns > 0.0 && woken.delay_ns >= woken.cpu_ns, "{woken:?}");
 }
 
 #[test]

@@ -45,8 +45,8 @@ impl Run<'_> {
         let Some(activity) = channel.blocked.take_if(|_| is_enough) else { return false };
         let from = self.scenario.flows[flow].from;
         self.processes[from].go_on(activity);
-        let delay = self.message_wake_ns(flow, 0, self.processes[from].cpu);
-        self.wake(from, None, delay);
+        let cost = self.message_wake(flow, FlowEnd::From, 0, self.processes[from].cpu);
+        self.wake(from, None, cost);
         true
     }
 
@@ -100,8 +100,8 @@ impl Run<'_> {
         } else {
             let to = self.scenario.flows[part.flow].to;
             self.processes[to].inbox.push_back(part);
-            let delay = self.message_wake_ns(part.flow, 0, cpu);
-            self.wake(to, Some(cpu), delay);
+            let cost = self.message_wake(part.flow, FlowEnd::To, 0, cpu);
+            self.wake(to, Some(cpu), cost);
         }
     }
 }
