@@ -125,6 +125,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sys::bpf::{BpfInstruction, BpfProgram};
 
     /// A typedef, a variable, and a structure of two members.
     fn example() -> Vec<u8> {
@@ -151,6 +152,25 @@ mod tests {
             let btf = Btf::read(&["task_struct"]).unwrap();
             assert!(btf.tracepoint("sched_switch").is_some() && btf.member("task_struct", "pid").is_some());
         }
+    }
+
+    #[test]
+    fn a_program_is_of_the_tracepoint_of_its_type_and_the_kernel_says_what_is_wrong_with_one() {
+        let Ok(btf) = Btf::read(&[]) else { return };
+        let type_number = btf.tracepoint("sched_switch").unwrap();
+        // `r0 = 0; exit`, and a jump to itself before it.
+        let exit = [BpfInstruction::new(0xb7, 0, 0, 0, 0), BpfInstruction::new(0x95, 0, 0, 0, 0)];
+        let endless = [BpfInstruction::new(0x05, 0, 0, -1, 0), exit[0], exit[1]];
+        match BpfProgram::load("nothing", &exit, type_number) {
+            Ok(program) => drop(program.attach().unwrap()),
+            // Who may not use programs gets no further.
+            Err(failure) => {
+                return assert!(!rustix::process::geteuid().is_root(), "{failure}");
+            }
+        }
+        let failure = BpfProgram::load("endless", &endless, type_number).unwrap_err();
+        assert!(failure.next.contains("what the kernel said"), "{failure}");
+        assert!(BpfProgram::load("untyped", &exit, 0).is_err());
     }
 
     proptest::proptest! {
