@@ -264,8 +264,8 @@ fn what_cold_caches_cost_is_in_the_change_of_a_program_that_works_between_messag
     let (cold_ns, notes) = change(&program, &with_cold);
     assert!(!is_told(&notes), "{notes:?}");
     assert!((written_ns - warm_ns).abs() < 500.0, "{written_ns} {warm_ns}");
-    // From nothing to 8 µs more, as the caches may be: some 4 µs.
-    assert!((2000.0..6000.0).contains(&(cold_ns - warm_ns)), "{cold_ns} {warm_ns}");
+    // From half of 8 µs more to all of it, as the caches may be.
+    assert!((4000.0..8000.0).contains(&(cold_ns - warm_ns)), "{cold_ns} {warm_ns}");
 }
 
 #[test]
