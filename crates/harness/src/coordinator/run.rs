@@ -316,7 +316,9 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         let floor = group.first().and_then(|&at| self.tracks[at].floor.as_ref());
         let floors: Vec<Case> = floor.iter().flat_map(|floor| floor.cases().cloned()).collect();
         let slices = if stay_alive || self.bounds.rounds.is_some() { 1 } else { SLICES_IN_A_ROW };
-        self.start_trials(self.open_floors(&floors).chain(group.iter().copied()).collect())?;
+        if !self.is_one_by_one() {
+            self.start_trials(self.open_floors(&floors).chain(group.iter().copied()).collect())?;
+        }
         self.measure_floors(&floors)?;
         for _ in 0..slices {
             let bracket = self.brackets.len() - 1;
@@ -329,6 +331,11 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             self.report_samples();
         }
         if stay_alive { Ok(()) } else { self.end_trials(|_| true) }
+    }
+
+    /// Whether each trial is alone: of a single round, none would have another slice.
+    fn is_one_by_one(&self) -> bool {
+        self.bounds.rounds == Some(1)
     }
 
     /// Whether the trials of all open cases and floors may be alive at once.
@@ -383,7 +390,6 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         };
         let left = self.tracks.iter().filter(|track| is_left(track)).map(|track| track.case.clone());
         let left: Vec<Case> = left.collect();
-        self.start_trials(self.open_floors(&left).collect())?;
         if !left.is_empty() {
             self.measure_floors(&left)?;
             self.report_samples();
@@ -407,9 +413,10 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         (self.report)(RunEvent::Floors(floors.map(|track| (&track.case, first_ns(track))).collect()));
     }
 
-    /// One slice of the case or floor at `at`, if a trial of it is alive, unless the run is to stop. `bracket` is the last measurement of
-    /// its floors.
+    /// One slice of the case or floor at `at`, of which a trial is started if none is alive, unless the run is to stop. `bracket` is the
+    /// last measurement of its floors.
     fn slice(&mut self, at: usize, bracket: usize) -> Result<(), Stop> {
+        self.start_trials(vec![at])?;
         self.scheduler.check_time()?;
         let Some(mut live) = self.tracks[at].live.take() else { return Ok(()) };
         let started = self.scheduler.elapsed();
@@ -420,6 +427,9 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         track.measuring += self.scheduler.elapsed().saturating_sub(started);
         track.live = Some(live);
         track.note(outcome, self.round.unwrap_or(0), started, bracket);
+        if self.is_one_by_one() {
+            self.end_trials(|_| true)?;
+        }
         let cases = self.tracks.iter().filter(|track| !track.is_floor).count();
         let progress = self.scheduler.progress(self.round, cases - self.open_cases(), cases);
         (self.report)(RunEvent::Progress(progress));
