@@ -102,13 +102,12 @@ impl KernelTypes {
     pub(crate) fn read() -> Result<Self, Failure> {
         let btf = Btf::read(&STRUCTURES)?;
         let member = |of, name: &str| btf.member(of, name).ok_or_else(|| unknown(name));
-        let call = btf.member("pt_regs", "orig_ax").or_else(|| btf.member("pt_regs", "syscallno"));
-        let first = btf.member("pt_regs", "di").or_else(|| btf.member("pt_regs", "regs"));
+        let arguments = btf.arguments_of_call();
         Ok(Self {
-            first_argument: first.ok_or_else(|| unknown("the first argument of a call"))?,
+            first_argument: arguments.ok_or_else(|| unknown("the arguments of a call"))?[0],
             pid: member("task_struct", "pid")?,
             name: member("task_struct", "comm")?,
-            call: call.ok_or_else(|| unknown("the number of a call"))?,
+            call: btf.number_of_call().ok_or_else(|| unknown("the number of a call"))?,
             preemption: btf.variable("__preempt_count").filter(|number| is_at_hand(&btf, *number)),
             btf,
         })

@@ -100,7 +100,7 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
                 self.note(at, started);
             }
         }
-        self.scheduler.settle(self.trials[0]);
+        self.scheduler.wait_out_disturbance(self.trials[0]);
         for _ in 0..rounds {
             for &at in pairs {
                 let measured = self.slices(at)?;
@@ -255,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn trials_of_all_pairs_are_renewed_at_the_same_time_and_settle_once() {
+    fn trials_of_all_pairs_are_renewed_at_the_same_time_and_disturb_once() {
         let trials = FakeTrials::new(&same);
         let mut pairs = [pair("a", "b"), pair("c", "d")];
         run(&mut pairs, &trials, LONG, &|pair| pair.samples[0].len() as u32 >= 2 * 2 * ROUNDS_OF_TRIALS);
-        assert_eq!(*trials.settled_after.borrow(), [0, 2 * 4 * ROUNDS_OF_TRIALS as usize]);
+        assert_eq!(*trials.waited_after.borrow(), [0, 2 * 4 * ROUNDS_OF_TRIALS as usize]);
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub(super) struct FakeTrials<'a> {
     pub(super) started: RefCell<Vec<String>>,
     /// How often samples were to be taken in each trial that was started to be observed.
     pub(super) asked_sampling: RefCell<Vec<SamplingRate>>,
-    /// How many slices there had been each time that it was settled.
-    pub(super) settled_after: RefCell<Vec<usize>>,
+    /// How many slices there had been each time that a disturbance was waited out.
+    pub(super) waited_after: RefCell<Vec<usize>>,
     last_number: Cell<Option<u64>>,
     /// How many trials are alive, and the most there were.
     alive: Cell<usize>,
@@ -60,7 +60,7 @@ impl<'a> FakeTrials<'a> {
             orders: RefCell::default(),
             started: RefCell::default(),
             asked_sampling: RefCell::default(),
-            settled_after: RefCell::default(),
+            waited_after: RefCell::default(),
             last_number: Cell::default(),
             alive: Cell::default(),
             most_were_alive: Cell::default(),
@@ -114,8 +114,8 @@ impl Trials for FakeTrials<'_> {
         Ok(Box::new(FakeTrial { trials: self, name, is_observed: probe.is_some() }))
     }
 
-    fn settle(&self) {
-        self.settled_after.borrow_mut().push(self.count());
+    fn wait_out_disturbance(&self) {
+        self.waited_after.borrow_mut().push(self.count());
     }
 
     fn is_interrupted(&self) -> bool {

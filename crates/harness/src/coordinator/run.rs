@@ -16,9 +16,9 @@ use model::floor::{Floor, floor_of};
 use model::plan::Plan;
 use model::record::{Outcome, Sample, Setting};
 use model::{Case, Size};
+use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -158,8 +158,6 @@ struct Track<'a> {
 /// A trial that is alive.
 struct LiveTrial<'a> {
     trial: Box<dyn Trial + 'a>,
-    /// How many slices it was to have, and how many are left.
-    slices: u32,
     slices_left: u32,
 }
 
@@ -286,7 +284,7 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
             if round == 0 {
                 self.report_first_floors();
             }
-            self.end_used_trials()?;
+            self.end_trials(|live| live.slices_left == 0)?;
             (0..self.tracks.len()).for_each(|at| self.end_if_known(at));
             if self.open_cases() == 0 && !self.awaits_floors() {
                 return Ok(());
@@ -347,14 +345,6 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
     fn open_floors<'s>(&'s self, floors: &'s [Case]) -> impl Iterator<Item = usize> + 's {
         let is_meant = |track: &Track<'_>| track.is_floor && track.is_open() && floors.contains(&track.case);
         (0..self.tracks.len()).filter(move |&at| is_meant(&self.tracks[at]))
-    }
-
-    /// Ends the trials that have had their slices, and with them those that have had half of theirs: after a renewal nothing is measured
-    /// for a while, so that one of many costs hardly more than one of few.
-    fn end_used_trials(&mut self) -> Result<(), Stop> {
-        let is_due =
-            self.tracks.iter().any(|track| track.live.as_ref().is_some_and(|live| live.slices_left == 0));
-        if is_due { self.end_trials(|live| 2 * live.slices_left <= live.slices) } else { Ok(()) }
     }
 
     /// Ends the trials that are alive and of which `is_meant` says so.
@@ -446,8 +436,8 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
             self.scheduler.check_time()?;
             self.start_trial(at)?;
         }
-        let settling = self.scheduler.settle(self.trials);
-        let share = settling / u32::try_from(tracks.len()).unwrap_or(u32::MAX).max(1);
+        let waited = self.scheduler.wait_out_disturbance(self.trials);
+        let share = waited / u32::try_from(tracks.len()).unwrap_or(u32::MAX).max(1);
         tracks.into_iter().for_each(|at| self.tracks[at].starting += share);
         Ok(())
     }
@@ -458,15 +448,13 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
         // Of a floor there are many slices, and to start a trial costs as much as several of them. Where every slice is to have a
         // trial of its own, so has a floor's in each round.
         let is_beside = track.is_floor && !track.is_awaited;
-        let slices = if is_beside && slices > 1 { slices * FLOOR_TIMES } else { slices };
-        // Of random length at first, so that trials are not renewed all at the same time.
-        let slices_left = if track.trials == 0 { self.random.random_range(1..=slices) } else { slices };
+        let slices_left = if is_beside && slices > 1 { slices * FLOOR_TIMES } else { slices };
         track.trials += 1;
         let before = self.scheduler.elapsed();
         let started = self.scheduler.start(self.trials, &track.case, None)?;
         track.starting += self.scheduler.elapsed().saturating_sub(before);
         match started {
-            Ok(trial) => track.live = Some(LiveTrial { trial, slices: slices_left, slices_left }),
+            Ok(trial) => track.live = Some(LiveTrial { trial, slices_left }),
             Err(error) => track.fail(error),
         }
         Ok(())

@@ -88,15 +88,15 @@ fn each_round_has_floors_before_cases_and_after_them() {
 }
 
 #[test]
-fn trials_are_started_and_ended_between_rounds_and_settle_before_a_slice() {
+fn trials_are_started_and_ended_between_rounds_and_no_slice_comes_right_after() {
     let trials = FakeTrials::new(&same);
     run(&plan(&["a", "b"]), &trials, LONG, bounds(NEVER, Some(3)));
     // A round has two cases between two slices of their floor, and each trial has one round.
-    assert_eq!(*trials.settled_after.borrow(), [0, 4, 8]);
+    assert_eq!(*trials.waited_after.borrow(), [0, 4, 8]);
     assert_eq!(trials.started.borrow().len(), 3 * 3);
     let trials = FakeTrials::new(&same);
     run(&plan(&["a", "b"]), &trials, LONG, RunBounds { slices: &|_, _| 1000, ..bounds(NEVER, Some(3)) });
-    assert_eq!(*trials.settled_after.borrow(), [0], "trials that stay alive disturb nothing");
+    assert_eq!(*trials.waited_after.borrow(), [0], "trials that stay alive disturb nothing");
 }
 
 #[test]

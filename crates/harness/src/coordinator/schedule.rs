@@ -24,7 +24,7 @@ pub trait Trials {
     ) -> Result<Box<dyn Trial + 's>, TrialError>;
 
     /// Waits until it no longer matters to what is measured that endpoints have started or ended.
-    fn settle(&self);
+    fn wait_out_disturbance(&self);
 
     /// Whether the run is to end.
     fn is_interrupted(&self) -> bool;
@@ -114,7 +114,7 @@ pub(crate) struct Scheduler<'a> {
     budget: TimeBudget<'a>,
     started: u64,
     starting: Duration,
-    /// Whether trials were started or ended since it was settled.
+    /// Whether trials were started or ended since that was waited out.
     is_disturbed: bool,
 }
 
@@ -144,10 +144,10 @@ impl<'a> Scheduler<'a> {
 
     /// Waits until it no longer matters that trials were started or ended, if any were. Returns how long that took, which counts as
     /// starting.
-    pub(crate) fn settle(&mut self, trials: &dyn Trials) -> Duration {
+    pub(crate) fn wait_out_disturbance(&mut self, trials: &dyn Trials) -> Duration {
         let before = self.elapsed();
         if std::mem::take(&mut self.is_disturbed) {
-            trials.settle();
+            trials.wait_out_disturbance();
         }
         let took = self.elapsed().saturating_sub(before);
         self.starting += took;

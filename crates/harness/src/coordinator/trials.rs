@@ -137,7 +137,7 @@ impl Trials for EndpointTrials<'_> {
         Ok(Box::new(trial))
     }
 
-    fn settle(&self) {
+    fn wait_out_disturbance(&self) {
         std::thread::sleep(DISTURBANCE);
     }
 

@@ -255,7 +255,7 @@ pub(crate) fn call_counts(log: &CallLog, clock: &Clock) -> CallCounts {
 /// The record of iterations of which each took so many ticks.
 ///
 /// The histogram has no more room than they need. Memory beyond 128 KiB comes from the kernel and goes back to it, which would have RCU at
-/// work in the slices of other trials, too (`Trials::settle`).
+/// work in the slices of other trials, too (`Trials::wait_out_disturbance`).
 pub(crate) fn each(clock: &Clock, ticks: &[u64]) -> Each {
     let mut histogram = Histogram::up_to(clock.ns(ticks.iter().copied().max().unwrap_or(0)) as u64);
     ticks.iter().for_each(|ticks| histogram.record(clock.ns(*ticks) as u64));

@@ -100,6 +100,23 @@ impl Btf {
     pub(crate) fn member(&self, structure: &'static str, member: &str) -> Option<i16> {
         self.members.get(&(structure, member.to_owned())).copied()
     }
+
+    /// Where `pt_regs`, one of those that were wanted, has the number of a call.
+    pub(crate) fn number_of_call(&self) -> Option<i16> {
+        self.member("pt_regs", "orig_ax").or_else(|| self.member("pt_regs", "syscallno"))
+    }
+
+    /// Where it has its four first arguments.
+    pub(crate) fn arguments_of_call(&self) -> Option<[i16; 4]> {
+        let register = |name: &str| self.member("pt_regs", name);
+        let named = || {
+            let [first, second, third, fourth] = ["di", "si", "dx", "r10"].map(register);
+            Some([first?, second?, third?, fourth?])
+        };
+        // Where registers have numbers, arguments are the first of them.
+        let numbered = || register("regs").map(|first| [0, 8, 16, 24].map(|at| first + at));
+        named().or_else(numbered)
+    }
 }
 
 /// How much more than others a type of this kind takes, with so many entries.

@@ -61,7 +61,7 @@ impl Trials for ByHandTrials {
         }))
     }
 
-    fn settle(&self) {
+    fn wait_out_disturbance(&self) {
         std::thread::sleep(DISTURBANCE);
     }
 

@@ -87,18 +87,10 @@ struct KernelTypes {
 impl KernelTypes {
     fn read() -> Result<Self, Failure> {
         let btf = Btf::read(&STRUCTURES)?;
-        let register = |name: &str| btf.member("pt_regs", name);
-        let call = register("orig_ax").or_else(|| register("syscallno"));
-        let named = || {
-            let [first, second, third, fourth] = ["di", "si", "dx", "r10"].map(register);
-            Some([first?, second?, third?, fourth?])
-        };
-        // Where registers have numbers, arguments are the first of them.
-        let numbered = || register("regs").map(|first| [0, 8, 16, 24].map(|at| first + at));
         Ok(Self {
             pid: btf.member("task_struct", "pid").ok_or_else(|| unknown("the number of a thread"))?,
-            call: call.ok_or_else(|| unknown("the number of a call"))?,
-            arguments: named().or_else(numbered).ok_or_else(|| unknown("the arguments of a call"))?,
+            call: btf.number_of_call().ok_or_else(|| unknown("the number of a call"))?,
+            arguments: btf.arguments_of_call().ok_or_else(|| unknown("the arguments of a call"))?,
             btf,
         })
     }
