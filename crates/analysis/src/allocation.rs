@@ -8,7 +8,7 @@ use model::record::Sample;
 use std::collections::BTreeMap;
 
 /// The fewest slices of a trial: of few slices, the variances are known so badly that they would have many trials started by chance.
-pub const FEWEST_SLICES: u32 = 8;
+pub const FEWEST_SLICES: u32 = 4;
 /// The most slices of a trial: beyond, a case has too few trials to show how trials vary.
 pub const MOST_SLICES: u32 = 30;
 /// What is taken before trials and slices show how they vary.

@@ -98,8 +98,8 @@ pub struct RunBounds<'a> {
     pub iterations: Option<u64>,
 }
 
-/// The most cases between two measurements of their floors: with slices of a few milliseconds, a floor is at most some tens
-/// of milliseconds away.
+/// The most cases between two measurements of their floors: with slices of up to 30 ms, a floor is at most a quarter of a second
+/// away.
 pub(super) const GROUP: usize = 8;
 /// A floor that nobody asked for takes this part of a case's slice.
 const FLOOR_PART: u64 = 4;
