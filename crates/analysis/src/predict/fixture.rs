@@ -112,6 +112,13 @@ pub(super) fn add_sleepy_stream(costs: &mut MeasuredCosts, name: &str) {
     add_costs_with(costs, name, 1.0, (3.0, 1.0));
 }
 
+/// Messages of 64 bytes of a stream of `name` on two CPUs, for each of which each end sleeps once and is charged `end_ns`.
+pub(super) fn add_stream_that_slept(costs: &mut MeasuredCosts, name: &str, end_ns: f64) {
+    let case = CostCase::plain(Spec::plain(name), Workload::Throughput, EndPlace::TwoCpus);
+    let cost = CaseTrial { client_ns: end_ns, server_ns: end_ns, ..round_trip(1.0, 0.0) };
+    add_trials(costs, &case, &cost);
+}
+
 /// Costs of two mechanisms, `fast` and `slow`, of which the second takes twice as long.
 pub(super) fn costs() -> MeasuredCosts {
     let mut costs = MeasuredCosts::default();

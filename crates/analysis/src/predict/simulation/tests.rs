@@ -4,7 +4,8 @@ use super::run::simulate;
 use super::setup::{Rest, Simulated, SimulationSetup};
 use crate::predict::case_costs::{FlowEnd, MeasuredCosts};
 use crate::predict::fixture::{
-    WAKE_NS, add_interrupts, add_late_answers, add_sleepy_stream, costs, flow, message_ns, scenario, us,
+    WAKE_NS, add_interrupts, add_late_answers, add_sleepy_stream, add_stream_that_slept, costs, flow,
+    message_ns, scenario, us,
 };
 use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
@@ -133,6 +134,18 @@ fn only_idle_cpus_are_paid_for_by_who_sends_to_one_and_who_wakes_on_one() {
     near(of(true) + of(false) + woken.cpu_ns, 4.0 * message_ns(64.0), 0.01);
     near(of(false), message_ns(64.0), 0.01);
     assert!(of(true) > of(false) && woken.cpu_ns > 0.0 && woken.delay_ns >= woken.cpu_ns, "{woken:?}");
+}
+
+#[test]
+fn what_idle_cpus_cost_is_no_part_of_a_message_of_a_stream() {
+    let mut known = MeasuredCosts::default();
+    add_interrupts(&mut known, "fast", 2.0);
+    // As much as a round trip costs an end on two CPUs, in which it falls asleep, wakes and wakes the other end, and a message.
+    add_stream_that_slept(&mut known, "fast", 5.0 * message_ns(64.0));
+    let drawn = FlowCosts::of(&stream(0, 1), &known).draw(None, 0.0, 0.0);
+    for end in [FlowEnd::From, FlowEnd::To] {
+        near(drawn.streamed(end, 64.0, Ends::Apart).cpu_ns, message_ns(64.0), 0.01);
+    }
 }
 
 #[test]
