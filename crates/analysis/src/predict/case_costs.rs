@@ -3,7 +3,7 @@
 //! It takes records as a results file has them. What the costs mean for a flow is said in `flow_costs`.
 
 use super::size_line::{SizeFit, SizeLine};
-use crate::stats::{mean, median};
+use crate::stats::mean;
 use model::inject::{Inject, InjectedAmount};
 use model::record::Record;
 use model::{Case, EndpointRole, Endpoints, Pace, Peers, Sample, Spec, Workload};
@@ -84,9 +84,9 @@ impl CostCase {
     }
 }
 
-/// What one trial came to, for an iteration.
+/// What one slice came to, for an iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CaseTrial {
+pub struct CaseSlice {
     /// How long it took.
     pub elapsed_ns: f64,
     /// The CPU time of the client.
@@ -102,7 +102,7 @@ pub struct CaseTrial {
 /// The costs of cases, by what they have in common and by size.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredCosts {
-    cases: BTreeMap<CostCase, BTreeMap<u64, Vec<CaseTrial>>>,
+    cases: BTreeMap<CostCase, BTreeMap<u64, Vec<CaseSlice>>>,
 }
 
 impl MeasuredCosts {
@@ -112,14 +112,15 @@ impl MeasuredCosts {
         for record in records {
             let Some(case) = CostCase::of(&record.case) else { continue };
             let bytes = record.case.size_bytes.map_or(0, |size| size.0);
-            trials(&record.samples).into_iter().for_each(|trial| costs.add(case.clone(), bytes, trial));
+            let slices = record.samples.iter().filter(|sample| sample.iterations > 0).map(CaseSlice::of);
+            slices.for_each(|slice| costs.add(case.clone(), bytes, slice));
         }
         costs
     }
 
-    /// Adds what a trial of `bytes` came to.
-    pub fn add(&mut self, case: CostCase, bytes: u64, trial: CaseTrial) {
-        self.cases.entry(case).or_default().entry(bytes).or_default().push(trial);
+    /// Adds what a slice of `bytes` came to, which was measured after those that were added before.
+    pub fn add(&mut self, case: CostCase, bytes: u64, slice: CaseSlice) {
+        self.cases.entry(case).or_default().entry(bytes).or_default().push(slice);
     }
 
     /// The sizes at which `case` was measured, ascending; none where it was not.
@@ -152,48 +153,38 @@ impl MeasuredCosts {
     /// The fits of `case`; `None` where it was not measured.
     pub(super) fn fitted(&self, case: &CostCase) -> Option<FittedCase> {
         let sizes = self.cases.get(case)?;
-        let fit = |of: fn(&CaseTrial) -> f64| {
+        let fit = |of: fn(&CaseSlice) -> f64| {
             let points: Vec<(f64, Vec<f64>)> = sizes
                 .iter()
-                .map(|(bytes, trials)| (*bytes as f64, trials.iter().map(of).collect()))
+                .map(|(bytes, slices)| (*bytes as f64, slices.iter().map(of).collect()))
                 .collect();
             SizeFit::of(&points)
         };
         let switches =
-            |of: fn(&CaseTrial) -> f64| mean(&sizes.values().flatten().map(of).collect::<Vec<f64>>());
+            |of: fn(&CaseSlice) -> f64| mean(&sizes.values().flatten().map(of).collect::<Vec<f64>>());
         Some(FittedCase {
-            elapsed: fit(|trial| trial.elapsed_ns)?,
-            client: fit(|trial| trial.client_ns)?,
-            server: fit(|trial| trial.server_ns)?,
-            switches: [switches(|trial| trial.client_switches), switches(|trial| trial.server_switches)],
+            elapsed: fit(|slice| slice.elapsed_ns)?,
+            client: fit(|slice| slice.client_ns)?,
+            server: fit(|slice| slice.server_ns)?,
+            switches: [switches(|slice| slice.client_switches), switches(|slice| slice.server_switches)],
         })
     }
 }
 
-/// One cost a trial: its slices together.
-fn trials(samples: &[Sample]) -> Vec<CaseTrial> {
-    let mut trials: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
-    for sample in samples.iter().filter(|sample| sample.iterations > 0) {
-        trials.entry(sample.trial).or_default().push(sample);
+impl CaseSlice {
+    fn of(sample: &Sample) -> Self {
+        let each = |of: f64| of / sample.iterations as f64;
+        let switches = |usage: &model::sample::Usage| {
+            usage.voluntary_switches.saturating_add(usage.involuntary_switches) as f64
+        };
+        Self {
+            elapsed_ns: each(sample.elapsed_ns),
+            client_ns: each(sample.client.cpu_ns as f64),
+            server_ns: each(sample.server.map_or(0.0, |usage| usage.cpu_ns as f64)),
+            client_switches: each(switches(&sample.client)),
+            server_switches: each(sample.server.as_ref().map_or(0.0, switches)),
+        }
     }
-    trials.values().filter_map(|slices| trial(slices)).collect()
-}
-
-/// The median slice in each cost: a slice that something else disturbed counts no more than another.
-fn trial(slices: &[&Sample]) -> Option<CaseTrial> {
-    let each = |of: &dyn Fn(&Sample) -> f64| {
-        median(&slices.iter().map(|sample| of(sample) / sample.iterations as f64).collect::<Vec<f64>>())
-    };
-    let switches = |usage: &model::sample::Usage| {
-        usage.voluntary_switches.saturating_add(usage.involuntary_switches) as f64
-    };
-    Some(CaseTrial {
-        elapsed_ns: each(&|sample| sample.elapsed_ns)?,
-        client_ns: each(&|sample| sample.client.cpu_ns as f64)?,
-        server_ns: each(&|sample| sample.server.map_or(0.0, |usage| usage.cpu_ns as f64))?,
-        client_switches: each(&|sample| switches(&sample.client))?,
-        server_switches: each(&|sample| sample.server.as_ref().map_or(0.0, switches))?,
-    })
 }
 
 /// The fits of one case.
@@ -209,7 +200,7 @@ pub(super) struct FittedCase {
 #[derive(Debug)]
 pub(super) struct CostDraw {
     pub(super) random: SmallRng,
-    /// The seed of the moments from which trials are drawn: of costs that were measured interleaved, the same.
+    /// The seed of the moments from which slices are drawn: of costs that were measured interleaved, the same.
     pub(super) moments: u64,
 }
 
@@ -233,7 +224,7 @@ impl CaseLines {
 }
 
 impl FittedCase {
-    /// The lines as measured, or, with `draw`, as other trials might have given them. The costs of a trial are drawn together.
+    /// The lines as measured, or, with `draw`, as other slices might have given them. The costs of a slice are drawn together.
     pub(super) fn lines(&self, draw: Option<&mut CostDraw>) -> CaseLines {
         let switches = self.switches;
         let Some(CostDraw { random, moments }) = draw else {
@@ -245,11 +236,11 @@ impl FittedCase {
                 switches,
             };
         };
-        let trials = self.elapsed.draw_trials(*moments);
+        let slices = self.elapsed.draw_slices(*moments);
         CaseLines {
-            elapsed: self.elapsed.resampled(&trials, random),
-            client: self.client.resampled(&trials, random),
-            server: self.server.resampled(&trials, random),
+            elapsed: self.elapsed.resampled(&slices, random),
+            client: self.client.resampled(&slices, random),
+            server: self.server.resampled(&slices, random),
             switches,
         }
     }
@@ -274,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_a_trial_are_one_cost_and_places_are_told_apart() {
+    fn each_slice_is_a_cost_and_places_are_told_apart() {
         let usage = Usage { cpu_ns: 2_000_000, voluntary_switches: 1000, ..Usage::default() };
         let slice = |round, trial, ns| Sample {
             trial,
@@ -286,7 +277,7 @@ mod tests {
         let records = [
             record(
                 case(Some(one), Placement::SameCore),
-                vec![slice(0, 0, 10.0), slice(1, 0, 30.0), slice(2, 1, 40.0)],
+                vec![slice(0, 0, 20.0), slice(1, 0, 26.0), slice(2, 1, 40.0)],
             ),
             record(case(None, Placement::Unpinned), vec![slice(0, 0, 7.0)]),
             record(
@@ -310,8 +301,8 @@ mod tests {
         assert!(costs.sizes(&of(EndPlace::TwoCpus)).is_empty());
         let lines = costs.fitted(&of(EndPlace::OneCpu)).unwrap().lines(None);
         assert_eq!(
-            (lines.elapsed.at(64.0), lines.client.at(64.0), lines.switches),
-            (30.0, 2000.0, [1.0, 1.0])
+            (lines.elapsed.at(64.0).round(), lines.client.at(64.0).round(), lines.switches),
+            (28.0, 2000.0, [1.0, 1.0])
         );
         assert_eq!(costs.fitted(&of(EndPlace::Anywhere)).unwrap().lines(None).elapsed.at(1.0), 7.0);
     }

@@ -1,6 +1,6 @@
 //! Costs and scenarios for the tests: mechanisms whose costs are known exactly.
 
-use super::case_costs::{CaseTrial, CostCase, EndPlace, MeasuredCosts};
+use super::case_costs::{CaseSlice, CostCase, EndPlace, MeasuredCosts};
 use model::scenario::{Begin, Flow, Mix, Process, Roots};
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec, Workload};
@@ -26,10 +26,10 @@ fn add_costs_with(costs: &mut MeasuredCosts, name: &str, factor: f64, (longer, s
         let each = factor * message_ns(bytes as f64);
         let mut add = |workload, place, elapsed_ns: f64, end_ns: f64| {
             let switches = if workload == Workload::Latency { 1.0 } else { stream_switches };
-            for trial in 0..8 {
-                // Trials differ by a little, as they do.
-                let off = 1.0 + 0.001 * f64::from(trial - 4);
-                let cost = CaseTrial {
+            for slice in 0..8 {
+                // Slices differ by a little, as they do.
+                let off = 1.0 + 0.001 * f64::from(slice - 4);
+                let cost = CaseSlice {
                     elapsed_ns: elapsed_ns * off,
                     client_ns: end_ns * off,
                     server_ns: end_ns * off,
@@ -54,13 +54,13 @@ pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_cac
     let case = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
     let factor = if name == "slow" { 2.0 } else { 1.0 };
     let case = CostCase { think_time_ns: 100_000, has_cold_caches, ..case };
-    add_trials(costs, &case, &round_trip(factor, longer_ns));
+    add_slices(costs, &case, &round_trip(factor, longer_ns));
 }
 
 /// A round trip of 64 bytes on two CPUs that takes `factor` times what is usual here, and `longer_ns` besides.
-fn round_trip(factor: f64, longer_ns: f64) -> CaseTrial {
+fn round_trip(factor: f64, longer_ns: f64) -> CaseSlice {
     let each = factor * message_ns(64.0);
-    CaseTrial {
+    CaseSlice {
         elapsed_ns: 4.0 * each + 2.0 * factor * WAKE_NS + longer_ns,
         client_ns: 2.0 * each,
         server_ns: 2.0 * each,
@@ -69,14 +69,14 @@ fn round_trip(factor: f64, longer_ns: f64) -> CaseTrial {
     }
 }
 
-/// Eight trials of `case`, which all come to `cost`.
-fn add_trials(costs: &mut MeasuredCosts, case: &CostCase, cost: &CaseTrial) {
+/// Eight slices of `case`, which all come to `cost`.
+fn add_slices(costs: &mut MeasuredCosts, case: &CostCase, cost: &CaseSlice) {
     (0..8).for_each(|_| costs.add(case.clone(), 64, *cost));
 }
 
-/// Eight trials of round trips of `case`, which take as long as is usual here.
+/// Eight slices of round trips of `case`, which take as long as is usual here.
 pub(super) fn add_round_trips(costs: &mut MeasuredCosts, case: &CostCase) {
-    add_trials(costs, case, &round_trip(1.0, 0.0));
+    add_slices(costs, case, &round_trip(1.0, 0.0));
 }
 
 /// Round trips of `name` on two CPUs whose server works for `work_ns`: they take `longer_ns` besides, and the client 500 ns of CPU time and
@@ -90,20 +90,20 @@ pub(super) fn add_late_answers(
 ) {
     let plain = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
     let usual = round_trip(1.0, work_ns as f64 + longer_ns);
-    let cost = CaseTrial {
+    let cost = CaseSlice {
         client_ns: usual.client_ns + 500.0,
         server_ns: usual.server_ns + work_ns as f64,
         client_switches: switches,
         ..usual
     };
-    add_trials(costs, &CostCase { server_work_ns: work_ns, ..plain }, &cost);
+    add_slices(costs, &CostCase { server_work_ns: work_ns, ..plain }, &cost);
 }
 
 /// Round trips of `name` that cost each end on two CPUs so many times as much as on one.
 pub(super) fn add_interrupts(costs: &mut MeasuredCosts, name: &str, times: f64) {
     for (place, factor) in [(EndPlace::OneCpu, 1.0), (EndPlace::TwoCpus, times)] {
         let case = CostCase::plain(Spec::plain(name), Workload::Latency, place);
-        add_trials(costs, &case, &round_trip(factor, 0.0));
+        add_slices(costs, &case, &round_trip(factor, 0.0));
     }
 }
 
@@ -115,8 +115,8 @@ pub(super) fn add_sleepy_stream(costs: &mut MeasuredCosts, name: &str) {
 /// Messages of 64 bytes of a stream of `name` on two CPUs, for each of which each end sleeps once and is charged `end_ns`.
 pub(super) fn add_stream_that_slept(costs: &mut MeasuredCosts, name: &str, end_ns: f64) {
     let case = CostCase::plain(Spec::plain(name), Workload::Throughput, EndPlace::TwoCpus);
-    let cost = CaseTrial { client_ns: end_ns, server_ns: end_ns, ..round_trip(1.0, 0.0) };
-    add_trials(costs, &case, &cost);
+    let cost = CaseSlice { client_ns: end_ns, server_ns: end_ns, ..round_trip(1.0, 0.0) };
+    add_slices(costs, &case, &cost);
 }
 
 /// Costs of two mechanisms, `fast` and `slow`, of which the second takes twice as long.

@@ -17,7 +17,7 @@ mod size_line;
 #[cfg(test)]
 mod tests;
 
-pub use case_costs::{CaseTrial, CostCase, EndPlace, MeasuredCosts};
+pub use case_costs::{CaseSlice, CostCase, EndPlace, MeasuredCosts};
 pub use flow_costs::FlowCosts;
 pub use held::{Held, HeldChange, HeldFlow, held};
 pub use measured::Measured;

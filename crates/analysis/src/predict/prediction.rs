@@ -58,7 +58,7 @@ pub struct PredictOptions {
 
 impl Default for PredictOptions {
     fn default() -> Self {
-        Self { seed: 1, draws: 24, events: 30_000 }
+        Self { seed: 1, draws: 96, events: 30_000 }
     }
 }
 

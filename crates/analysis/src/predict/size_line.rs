@@ -3,7 +3,7 @@
 //!
 //! It knows nothing of mechanisms. The bends of logarithmic curves, which explanations name, are in `explain::knee`.
 
-use crate::stats::{mean, median};
+use crate::stats::mean;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde::Serialize;
@@ -13,8 +13,10 @@ use statrs::distribution::{ContinuousCDF, Normal};
 const MOST_KNEES: usize = 3;
 /// A residual below this is not worth another knee.
 const GOOD_ENOUGH: f64 = 0.02;
-/// Into so many parts a run is divided for drawing trials.
+/// Into so many parts a run is divided for drawing slices.
 const MOMENTS: usize = 16;
+/// The share of slices on each side that a mean is without.
+const TRIMMED: f64 = 0.1;
 /// The resamples of which the intervals of the parts are made, and what these miss on each side.
 const RESAMPLES: usize = 200;
 const TAIL: f64 = 0.05;
@@ -71,7 +73,7 @@ pub struct SizeFit {
     pub segments: Vec<SizeSegment>,
     /// How far the measured sizes are from the line: the root of the mean square, as a fraction.
     pub residual: f64,
-    /// The measured values: sizes, ascending, with one value a trial.
+    /// The measured values: sizes, ascending, with one value a slice, in the order in which they were measured.
     #[serde(skip)]
     points: Vec<(f64, Vec<f64>)>,
 }
@@ -88,7 +90,7 @@ pub struct SizeSegment {
 }
 
 impl SizeFit {
-    /// The line with the fewest knees that misses the sizes by no more than their trials differ. `None` without a value.
+    /// The line with the fewest knees that misses the sizes by no more than their means may be off. `None` without a value.
     pub fn of(points: &[(f64, Vec<f64>)]) -> Option<Self> {
         let mut points: Vec<(f64, Vec<f64>)> = points.to_vec();
         points.iter_mut().for_each(|(_, values)| values.retain(|value| value.is_finite()));
@@ -101,10 +103,10 @@ impl SizeFit {
             }
             is_same
         });
-        let medians = medians(&points, |values| values.to_vec());
+        let means = means(&points, |values| values.to_vec());
         let enough = noise(&points).max(GOOD_ENOUGH);
-        let (line, residual) = (0..=MOST_KNEES.min(medians.len().saturating_sub(2)))
-            .filter_map(|count| best_line(&medians, count))
+        let (line, residual) = (0..=MOST_KNEES.min(means.len().saturating_sub(2)))
+            .filter_map(|count| best_line(&means, count))
             .try_fold(None, |best: Option<(SizeLine, f64)>, (line, residual)| {
                 if best.as_ref().is_some_and(|(_, best)| *best <= enough) {
                     Err(best)
@@ -118,26 +120,26 @@ impl SizeFit {
         Some(fit)
     }
 
-    /// A line as other trials might have given: of trials drawn with `draw`, one list of trial numbers for each size, and off by as
-    /// much as the residual.
-    pub fn resampled(&self, trials: &[Vec<usize>], random: &mut SmallRng) -> SizeLine {
-        let mut sizes = trials.iter();
-        let medians = medians(&self.points, |values| match sizes.next() {
-            Some(drawn) => drawn.iter().map(|trial| values[trial % values.len()]).collect(),
+    /// A line as other slices might have given: of those `drawn`, one list of their numbers for each size, and off by as much as the
+    /// residual.
+    pub fn resampled(&self, drawn: &[Vec<usize>], random: &mut SmallRng) -> SizeLine {
+        let mut sizes = drawn.iter();
+        let means = means(&self.points, |values| match sizes.next() {
+            Some(drawn) => drawn.iter().map(|slice| values[slice % values.len()]).collect(),
             None => values.to_vec(),
         });
         let knees: Vec<f64> = self.line.nodes.iter().map(|(bytes, _)| *bytes).collect();
-        let line = line_with(&medians, &knees).unwrap_or_else(|| self.line.clone());
+        let line = line_with(&means, &knees).unwrap_or_else(|| self.line.clone());
         line.scaled((self.residual * standard_normal(random)).exp())
     }
 
-    /// Trials drawn with replacement, for each of the sizes: those of some moments of the run, of which the same seed draws the same,
-    /// whatever the size and the case. What is measured interleaved is off alike, and so are trials that follow each other.
-    pub fn draw_trials(&self, moments: u64) -> Vec<Vec<usize>> {
+    /// Slices drawn with replacement, for each of the sizes: those of some moments of the run, of which the same seed draws the same,
+    /// whatever the size and the case. What is measured interleaved is off alike, and so are slices that follow each other.
+    pub fn draw_slices(&self, moments: u64) -> Vec<Vec<usize>> {
         let draw = |(_, values): &(f64, Vec<f64>)| {
             let mut random: SmallRng = rand::SeedableRng::seed_from_u64(moments);
-            let (trials, moments) = (values.len(), MOMENTS.min(values.len()));
-            let of_moment = |at: usize| at * trials / moments..(at + 1) * trials / moments;
+            let (slices, moments) = (values.len(), MOMENTS.min(values.len()));
+            let of_moment = |at: usize| at * slices / moments..(at + 1) * slices / moments;
             let drawn = (0..moments).map(|_| (random.random_range(0.0..1.0) * moments as f64) as usize);
             drawn.flat_map(of_moment).collect()
         };
@@ -149,8 +151,8 @@ impl SizeFit {
         let mut random: SmallRng = rand::SeedableRng::seed_from_u64(0);
         let lines: Vec<SizeLine> = (0..RESAMPLES)
             .map(|_| {
-                let trials = self.draw_trials(random.random());
-                self.resampled(&trials, &mut random)
+                let drawn = self.draw_slices(random.random());
+                self.resampled(&drawn, &mut random)
             })
             .collect();
         let of = |value: &dyn Fn(&SizeLine) -> f64| {
@@ -190,16 +192,27 @@ pub(super) fn standard_normal(random: &mut SmallRng) -> f64 {
     Normal::standard().inverse_cdf(random.random_range(1e-9..1.0 - 1e-9))
 }
 
-fn medians(points: &[(f64, Vec<f64>)], mut of: impl FnMut(&[f64]) -> Vec<f64>) -> Vec<(f64, f64)> {
-    points.iter().filter_map(|(bytes, values)| Some((*bytes, median(&of(values))?))).collect()
+fn means(points: &[(f64, Vec<f64>)], mut of: impl FnMut(&[f64]) -> Vec<f64>) -> Vec<(f64, f64)> {
+    points.iter().map(|(bytes, values)| (*bytes, trimmed_mean(of(values)))).collect()
 }
 
-/// How far the medians of trials can be from those of many: the root of the mean square over sizes, as a fraction.
+/// The mean without the smallest and the largest values. What a program does in a second depends on means, but stalls of the host are
+/// no cost of a mechanism.
+fn trimmed_mean(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let (from, until) = (TRIMMED * count, (1.0 - TRIMMED) * count);
+    // A value at the edge counts in part.
+    let weight = |at: usize| ((at as f64 + 1.0).min(until) - (at as f64).max(from)).max(0.0);
+    values.iter().enumerate().map(|(at, value)| weight(at) * value).sum::<f64>() / (until - from)
+}
+
+/// How far the means can be from those of many more slices: the root of the mean square over sizes, as a fraction.
 fn noise(points: &[(f64, Vec<f64>)]) -> f64 {
     let squares = points.iter().filter(|(_, values)| values.len() > 1).map(|(_, values)| {
         let (count, middle) = (values.len() as f64, mean(values));
         let square = values.iter().map(|value| (value - middle).powi(2)).sum::<f64>() / (count - 1.0) / count;
-        std::f64::consts::FRAC_PI_2 * square / weight_of(middle)
+        square / weight_of(middle)
     });
     let squares: Vec<f64> = squares.collect();
     if squares.is_empty() { 0.0 } else { mean(&squares).sqrt() }
@@ -328,11 +341,11 @@ mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng;
 
-    /// Ten trials at each of `sizes`, off by `noise` of `cost`.
+    /// Ten slices at each of `sizes`, off by `noise` of `cost`.
     fn measured(sizes: &[f64], noise: f64, seed: u64, cost: impl Fn(f64) -> f64) -> Vec<(f64, Vec<f64>)> {
         let mut random = SmallRng::seed_from_u64(seed);
-        let mut trial = |bytes: f64| cost(bytes) * (noise * standard_normal(&mut random)).exp();
-        sizes.iter().map(|bytes| (*bytes, (0..10).map(|_| trial(*bytes)).collect())).collect()
+        let mut slice = |bytes: f64| cost(bytes) * (noise * standard_normal(&mut random)).exp();
+        sizes.iter().map(|bytes| (*bytes, (0..10).map(|_| slice(*bytes)).collect())).collect()
     }
 
     const SIZES: [f64; 8] = [1.0, 64.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
@@ -348,22 +361,22 @@ mod tests {
             within[1] += u32::from((segment.per_byte.1..=segment.per_byte.2).contains(&0.2));
             assert!((fit.fixed.0 / 3000.0 - 1.0).abs() < 0.1, "{fit:?}");
         }
-        // Intervals of 90%, of a bootstrap over ten trials.
+        // Intervals of 90%, of a bootstrap over ten slices.
         assert!(within.iter().all(|held| *held >= 28), "{within:?} of {tries}");
     }
 
     #[test]
     fn what_wandered_alike_is_drawn_alike() {
-        // Two cases in one run, one of 32 trials and one of 16, whose host was slower in the middle of it.
-        let of = |cost: f64, trials: u32| {
-            let slower = |trial: u32| if (4..11).contains(&(16 * trial / trials)) { 1.5 } else { 1.0 };
-            let values = (0..trials).map(|trial| cost * slower(trial)).collect();
+        // Two cases in one run, one of 32 slices and one of 16, whose host was slower in the middle of it.
+        let of = |cost: f64, slices: u32| {
+            let slower = |slice: u32| if (4..11).contains(&(16 * slice / slices)) { 1.5 } else { 1.0 };
+            let values = (0..slices).map(|slice| cost * slower(slice)).collect();
             SizeFit::of(&[(64.0, values)]).unwrap()
         };
         let (few, many) = (of(1000.0, 16), of(3000.0, 32));
         let mut random = SmallRng::seed_from_u64(3);
         let mut drawn =
-            |fit: &SizeFit, moments| fit.resampled(&fit.draw_trials(moments), &mut random).at(64.0);
+            |fit: &SizeFit, moments| fit.resampled(&fit.draw_slices(moments), &mut random).at(64.0);
         let seeds = 0..200;
         assert!(
             seeds
@@ -412,8 +425,8 @@ mod tests {
             let points: Vec<(f64, Vec<f64>)> = points.into_iter().map(|(bytes, values)| (bytes as f64, values)).collect();
             let Some(fit) = SizeFit::of(&points) else { return Ok(()) };
             let mut random = SmallRng::seed_from_u64(1);
-            let trials = fit.draw_trials(1);
-            for line in [&fit.line, &fit.resampled(&trials, &mut random)] {
+            let drawn = fit.draw_slices(1);
+            for line in [&fit.line, &fit.resampled(&drawn, &mut random)] {
                 prop_assert!(line.at(bytes as f64) >= 0.0);
             }
         }
