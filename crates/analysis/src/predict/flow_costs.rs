@@ -7,7 +7,8 @@
 use super::case_costs::{CaseLines, CostCase, CostDraw, EndPlace, FittedCase, FlowEnd, MeasuredCosts};
 use model::scenario::Flow;
 use model::{Spec, Workload};
-use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 /// The bytes that a stream holds if nothing says how many (pipe(7)).
 const DEFAULT_CAPACITY: u64 = 65_536;
@@ -17,7 +18,9 @@ const SMALL_BYTES: f64 = 64.0;
 const LEAST_AWAKE: f64 = 0.1;
 /// How much of what idle CPUs cost an end is interrupting the other one, which its own CPU time does not tell. By a program that timed the
 /// call which wakes a process that sleeps on another CPU of a virtual machine it was 0.37 of a pipe, 0.41 of TCP and 0.45 of a Unix socket.
-const INTERRUPT_SHARE: (f64, f64) = (0.33, 0.47);
+const INTERRUPT_SHARE: (f64, f64) = (0.35, 0.47);
+/// How far a mechanism may be from what this share is of all.
+const OWN_INTERRUPT_SHARE: f64 = 0.03;
 /// The parameters that say how many bytes a stream holds.
 const CAPACITIES: [&str; 3] = ["capacity", "sndbuf", "rcvbuf"];
 
@@ -181,9 +184,7 @@ impl FlowCosts {
         let wakes = apart.as_ref().map(|apart| wakes(apart, &asleep)).unwrap_or_default();
         let idle_work_ns =
             self.most_idle_work_ns * draw.as_mut().map_or(0.5, |draw| draw.random.random_range(0.0..=1.0));
-        let interrupt_share = draw.map_or((INTERRUPT_SHARE.0 + INTERRUPT_SHARE.1) / 2.0, |mut draw| {
-            draw.random.random_range(INTERRUPT_SHARE.0..=INTERRUPT_SHARE.1)
-        });
+        let interrupt_share = interrupt_share(draw);
         let late_answers =
             apart.as_ref().map(|apart| late_answers(apart, &worked, idle_work_ns)).unwrap_or_default();
         DrawnCosts {
@@ -200,6 +201,15 @@ impl FlowCosts {
             interrupt_share,
         }
     }
+}
+
+/// The share of what idle CPUs cost that is interrupting one, as measured, or as it might be: it is the host's, and about the same for
+/// all mechanisms.
+fn interrupt_share(draw: Option<CostDraw>) -> f64 {
+    let (least, most) = INTERRUPT_SHARE;
+    let Some(CostDraw { mut random, moments }) = draw else { return (least + most) / 2.0 };
+    let of_all = SmallRng::seed_from_u64(moments.rotate_left(32)).random_range(least..=most);
+    of_all + random.random_range(-OWN_INTERRUPT_SHARE..=OWN_INTERRUPT_SHARE)
 }
 
 /// The share of wake-ups in which the receiver stays on the sender's CPU, from what it takes there, on two CPUs, and where the
