@@ -209,7 +209,7 @@ fn draw_of(
     // What the program leaves in the caches is hardly known, but it is the same before and after.
     let coldness = SmallRng::seed_from_u64(!seed).random_range(COLDNESS.0..=COLDNESS.1);
     [0, 1].map(|which| {
-        let of = |((flow, costs), seen): ((&Flow, &FlowCosts), &Option<f64>)| {
+        let of = |(at, ((flow, costs), seen)): (usize, ((&Flow, &FlowCosts), &Option<f64>))| {
             // A client that is woken twice for an answer is also placed twice, which the recording does not have.
             let spread = match seen.filter(|_| !flow.mechanism.params.watches_for_room()) {
                 Some(share) => SEEN_STAY_SPREAD * 4.0 * share * (1.0 - share) + LEAST_STAY_SPREAD,
@@ -219,12 +219,18 @@ fn draw_of(
             let name = flow.mechanism.to_string();
             let own = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
             let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
-            let off = spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0);
+            // What is before is brought to what was seen; what may differ is what comes of the exchange.
+            let keeps = !moves && scenarios[0].flows[at].mechanism == flow.mechanism;
+            let off = match seen {
+                Some(_) if which == 0 || keeps => 0.0,
+                _ => spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0),
+            };
             let coldness = coldness * most_cold(scenarios[which], flow);
             let draw = CostDraw { random: SmallRng::seed_from_u64(own), moments: seed };
             costs.draw(Some(draw), off, coldness)
         };
-        scenarios[which].flows.iter().zip(&fitted[which]).zip(&measured.on_one_cpu).map(of).collect()
+        let flows = scenarios[which].flows.iter().zip(&fitted[which]).zip(&measured.on_one_cpu);
+        flows.enumerate().map(of).collect()
     })
 }
 
