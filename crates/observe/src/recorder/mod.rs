@@ -44,12 +44,18 @@ use tracepoints::TracepointEvents;
 const NAP: Duration = Duration::from_millis(20);
 /// The share of the time after which recording is switched off and on at the latest, if the program still runs.
 const RECORDED_SHARE: f64 = 0.6;
-/// By how much a program may be slowed over the whole time.
-const MOST_SLOWDOWN: f64 = 0.1;
+/// By how much the recording of calls may slow a program over the whole time. A tenth is what the recorder may cost in all: what it
+/// does to begin, to read records and to make a scenario of them takes a busy host's CPUs too.
+const MOST_SLOWDOWN: f64 = 0.05;
 /// The part of that which the first, unbroken stretch may take, as far as is known beforehand.
-const FIRST_PART: f64 = 0.5;
+const FIRST_PART: f64 = 0.6;
 /// How long a stretch with or without recording is.
 const STRETCH: Duration = Duration::from_millis(50);
+/// How long processes that run are observed before their recording begins. What the recorder does first keeps a CPU busy, and two
+/// processes that have a CPU each otherwise share the other one meanwhile, and for some 50 ms after it.
+const SETTLING: Duration = Duration::from_millis(150);
+/// Events of a moment are all there so long after it.
+const ALL_THERE: Duration = Duration::from_millis(2);
 /// More threads have too many events.
 const MOST_THREADS: usize = 4096;
 
@@ -206,9 +212,7 @@ impl Recorder<'_> {
     fn by_events(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
         events.switch(true)?;
         if self.root.is_none() {
-            let now_ns = now_ns();
-            taken.assembly.begin(now_ns);
-            self.tids.iter().for_each(|tid| taken.assembly.add_thread(*tid, now_ns));
+            self.settle(events, taken);
         }
         self.go_on()?;
         let recorded = self.longest.mul_f64(RECORDED_SHARE);
@@ -221,15 +225,7 @@ impl Recorder<'_> {
         let mut counted = Vec::new();
         events.count(&mut |event| counted.push(event))?;
         let still_runs = !self.has_ended();
-        if still_runs {
-            // Events until now are not complete before some more time.
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let mut later = Vec::new();
-        events.fetch(true, &mut |event| match event.at_ns <= until_ns {
-            true => taken.take(event),
-            false => later.push(event),
-        });
+        let later = taken.take_until(until_ns, events, still_runs);
         counted.into_iter().for_each(|event| taken.take(event));
         events.lost().into_iter().for_each(|(what, count)| taken.assembly.lost(what, count));
         taken.assembly.close(until_ns);
@@ -238,6 +234,25 @@ impl Recorder<'_> {
             self.alternate(events, taken)?;
         }
         events.switch(false)
+    }
+
+    /// Observes processes that run until what the recorder does first is over, and begins their recording then. Where they end
+    /// before, all is recorded.
+    fn settle(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) {
+        let from_ns = now_ns();
+        taken.assembly.begin(from_ns);
+        self.tids.iter().for_each(|tid| taken.assembly.add_thread(*tid, from_ns));
+        while since(from_ns) < SETTLING && !self.is_over(self.longest) {
+            events.wait(NAP);
+            events.fetch(false, &mut |event| taken.take(event));
+        }
+        let begin_ns = now_ns();
+        let still_runs = !self.has_ended();
+        let later = taken.take_until(begin_ns, events, still_runs);
+        if still_runs {
+            taken.assembly.begin(begin_ns);
+        }
+        later.into_iter().for_each(|event| taken.take(event));
     }
 
     /// How many calls are recorded before recording is switched off for the first time.
@@ -346,6 +361,25 @@ impl Taken {
     fn new(by: RecordBy, root: Option<Pid>) -> Self {
         let root = root.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
         Self { assembly: Assembly::new(by != RecordBy::Ptrace), root, began: root.is_none() }
+    }
+
+    /// Takes what happened until `until_ns`. What has happened since is handed back. Of a program that still runs, not all of it is
+    /// there yet.
+    fn take_until(
+        &mut self,
+        until_ns: u64,
+        events: &mut dyn ProcessEvents,
+        still_runs: bool,
+    ) -> Vec<RawEvent> {
+        if still_runs {
+            std::thread::sleep(ALL_THERE);
+        }
+        let mut later = Vec::new();
+        events.fetch(true, &mut |event| match event.at_ns <= until_ns {
+            true => self.take(event),
+            false => later.push(event),
+        });
+        later
     }
 
     fn take(&mut self, event: RawEvent) {

@@ -176,14 +176,14 @@ impl ProcessEvents for TracepointEvents {
 }
 
 /// Counts how often the thread `tid` and what it makes are switched.
-pub(super) fn switches_of(tid: u32) -> Result<Counter, Failure> {
+fn switches_of(tid: u32) -> Result<Counter, Failure> {
     let mut switches = Builder::new(Software::CONTEXT_SWITCHES);
     switches.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
     counter(&switches, "context switches")
 }
 
 /// What such counters have counted together.
-pub(super) fn sum_of(counters: &mut [Counter]) -> Result<u64, Failure> {
+fn sum_of(counters: &mut [Counter]) -> Result<u64, Failure> {
     let counts = counters.iter_mut().map(Counter::read);
     counts.sum::<Result<u64, _>>().map_err(|error| refused("the count of context switches", &error))
 }

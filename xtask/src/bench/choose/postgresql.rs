@@ -17,9 +17,9 @@ use std::time::Duration;
 const PORT: &str = "24329";
 /// How long a run of pgbench is, and one that is recorded.
 const SECONDS: &str = "2";
-const RECORDED_SECONDS: &str = "8";
-/// How long a run is of which it is seen how much recording slows it: the recording is over when it ends.
-const SLOWED_SECONDS: &str = "4";
+const RECORDED_SECONDS: &str = "10";
+/// How long a run is of which it is seen how much recording slows it: all of the recording and of what follows it is in it.
+const SLOWED_SECONDS: &str = "7";
 /// How long it takes until it has connected and prepared.
 const CONNECTING: Duration = Duration::from_millis(500);
 /// What stands before its transactions a second.

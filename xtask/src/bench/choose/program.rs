@@ -69,11 +69,14 @@ pub(super) fn in_pairs(mut rate: impl FnMut(bool) -> Result<f64, String>) -> Res
     (0..PAIRS).map(&mut ratio).collect()
 }
 
+/// How long processes are recorded, as ipcmark takes it.
+const RECORDING: &str = "6s";
+
 /// Records processes that run, with all that they have started, into `file`.
 pub(super) fn record_processes(ipcmark: &Ipcmark, pids: &[u32], file: &Path) -> Result<(), String> {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let mut record = Command::new(&ipcmark.program);
-    record.args(["record", "--time", "4s", "--pid", &pids.join(","), "-o"]).arg(file);
+    record.args(["record", "--time", RECORDING, "--pid", &pids.join(","), "-o"]).arg(file);
     ipcmark.said_by(&mut record).map(drop)
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Maps {
     pub(super) calls: BpfMap,
     /// How many records found no room, and how many threads did not.
     pub(super) lost: BpfMap,
+    /// How often recorded threads were switched that have ended.
+    pub(super) switches: BpfMap,
     /// The records.
     pub(super) ring: BpfRing,
 }
@@ -79,6 +81,8 @@ struct KernelTypes {
     btf: Btf,
     /// The number of a thread.
     pid: i16,
+    /// How often it slept, and how often it was switched without.
+    switches: [i16; 2],
     /// The number of a call, and its four first arguments.
     call: i16,
     arguments: [i16; 4],
@@ -89,6 +93,7 @@ impl KernelTypes {
         let btf = Btf::read(&STRUCTURES)?;
         Ok(Self {
             pid: btf.member("task_struct", "pid").ok_or_else(|| unknown("the number of a thread"))?,
+            switches: btf.switches_of_thread().ok_or_else(|| unknown("the switches of a thread"))?,
             call: btf.number_of_call().ok_or_else(|| unknown("the number of a call"))?,
             arguments: btf.arguments_of_call().ok_or_else(|| unknown("the arguments of a call"))?,
             btf,
@@ -317,7 +322,7 @@ impl Writer<'_> {
         self.forget_thread();
     }
 
-    /// `sched_process_exit(task, …)`: the thread is no more.
+    /// `sched_process_exit(task, …)`: the thread is no more, and nobody else can tell any more how often it was switched.
     fn thread_ends(&mut self) {
         const TASK: i16 = 0;
         let end = self.begin();
@@ -328,6 +333,14 @@ impl Writer<'_> {
         self.time();
         self.record(RecordKind::End, record::HEAD_BYTES, NO_WAKEUP);
         self.forget_thread();
+        self.code.store(Four, Stack, KEY, 0);
+        self.find(&self.maps.switches, end);
+        let code = &mut self.code;
+        code.load(Eight, R1, R6, TASK);
+        for at in self.types.switches {
+            code.load(Eight, R2, R1, at);
+            code.atomic_add(R0, 0, R2);
+        }
     }
 
     fn begin(&mut self) -> Label {
