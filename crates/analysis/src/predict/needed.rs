@@ -1,6 +1,7 @@
 //! Which measured cases a prediction needs, which of them are there, and how to plan the others.
 
 use super::case_costs::{CostCase, EndPlace, MeasuredCosts};
+use super::measured::Measured;
 use model::block::Block;
 use model::inject::{Inject, InjectedAmount};
 use model::scenario::Mix;
@@ -28,6 +29,8 @@ pub struct NeededCosts {
     /// The sizes, ascending, of each mechanism in each workload.
     sizes: BTreeMap<(Spec, Workload), Vec<u64>>,
     on_one_cpu: bool,
+    /// Whether it is known where the kernel puts the endpoints.
+    is_placed: bool,
 }
 
 /// What all of `scenarios` need on a host that has as many CPUs as `cpus`.
@@ -71,6 +74,11 @@ fn thin(sizes: &mut Vec<u64>) {
 }
 
 impl NeededCosts {
+    /// The same without cases that tell where the kernel puts endpoints, if that is `measured` of every flow.
+    pub fn placed_as(self, measured: &Measured) -> Self {
+        Self { is_placed: measured.on_one_cpu.iter().all(Option::is_some), ..self }
+    }
+
     /// The cases that `costs` lacks, in words; each with its sizes.
     pub fn missing(&self, costs: &MeasuredCosts) -> Vec<String> {
         let mut missing = Vec::new();
@@ -96,13 +104,13 @@ impl NeededCosts {
         if self.on_one_cpu { vec![EndPlace::OneCpu] } else { vec![EndPlace::OneCpu, EndPlace::TwoCpus] }
     }
 
-    /// What to measure: round trips and streams on one CPU, on two, and where the kernel puts them, and round trips whose server
+    /// What to measure: round trips and streams on one CPU, on two, and where the kernel puts them unless that is known, and round trips whose server
     /// has slept for a while, with caches as they were and cold.
     pub fn blocks(&self) -> Vec<Block> {
         let placements: Vec<Placements> = [
             Some("same-core"),
             (!self.on_one_cpu).then_some("same-llc|cross-llc|smt|cross-node"),
-            Some("unpinned"),
+            (!self.is_placed).then_some("unpinned"),
         ]
         .into_iter()
         .flatten()

@@ -29,11 +29,16 @@ const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
 /// How far the share of receivers that stay on the sender's CPU may be off: of half of them, where it was recorded, and less of a
 /// smaller and of a larger share, down to the least; of a single pair; and of more processes, which replays show to go any way.
 const SEEN_STAY_SPREAD: f64 = 0.1;
-const LEAST_STAY_SPREAD: f64 = 0.02;
+const LEAST_STAY_SPREAD: f64 = 0.01;
 const CROWD_STAY_SPREAD: f64 = 1.0;
-/// How cold the caches of a program may be, from 0 as between messages back to back to 1 as cold as they are measured to be. PostgreSQL
-/// and a program that went through code and memory between its messages were near 1.
-const COLDNESS: (f64, f64) = (0.5, 1.0);
+/// The same where a client that is woken twice for an answer, and placed twice, gets another mechanism: of all messages together, and of
+/// the exchanged flows against the others. Of nginx and its load the second went any way, while the first changed by a third at most.
+const MOVED_STAY_SPREAD: f64 = 0.3;
+const MOVED_STAY_DIFFERENCE: f64 = 0.5;
+/// How cold the caches of a program may be, from 0 as between messages back to back to 1 as cold as they are measured to be. A program
+/// that went through code or memory between its messages was from half to all that apart from them, PostgreSQL near 1, and one that went
+/// through both a third beyond.
+const COLDNESS: (f64, f64) = (0.7, 1.3);
 /// How long a program must work for each message to have them so cold, in nanoseconds: about what filling them takes.
 const COLD_WORK_NS: f64 = 10_000.0;
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
@@ -208,10 +213,10 @@ fn draw_of(
     let moves = scenarios[0] != scenarios[1] && is_crowd;
     // What the program leaves in the caches is hardly known, but it is the same before and after.
     let coldness = SmallRng::seed_from_u64(!seed).random_range(COLDNESS.0..=COLDNESS.1);
+    let moved = if moves { moved_stays(scenarios, measured, seed) } else { None };
     [0, 1].map(|which| {
         let of = |(at, ((flow, costs), seen)): (usize, ((&Flow, &FlowCosts), &Option<f64>))| {
-            // A client that is woken twice for an answer is also placed twice, which the recording does not have.
-            let spread = match seen.filter(|_| !flow.mechanism.params.watches_for_room()) {
+            let spread = match seen {
                 Some(share) => SEEN_STAY_SPREAD * 4.0 * share * (1.0 - share) + LEAST_STAY_SPREAD,
                 None if is_crowd => CROWD_STAY_SPREAD,
                 None => SEEN_STAY_SPREAD,
@@ -221,8 +226,9 @@ fn draw_of(
             let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
             // What is before is brought to what was seen; what may differ is what comes of the exchange.
             let keeps = !moves && scenarios[0].flows[at].mechanism == flow.mechanism;
-            let off = match seen {
-                Some(_) if which == 0 || keeps => 0.0,
+            let off = match (seen, &moved) {
+                (Some(_), _) if which == 0 || keeps => 0.0,
+                (Some(share), Some(moved)) => moved[at] - share,
                 _ => spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0),
             };
             let coldness = coldness * most_cold(scenarios[which], flow);
@@ -232,6 +238,34 @@ fn draw_of(
         let flows = scenarios[which].flows.iter().zip(&fitted[which]).zip(&measured.on_one_cpu);
         flows.enumerate().map(of).collect()
     })
+}
+
+/// The shares of receivers that stay on the sender's CPU of all flows of the second of `scenarios`, as they might be, where a client is
+/// exchanged that is woken twice for an answer, and where it is known how often they stayed before.
+fn moved_stays(scenarios: [&Scenario; 2], measured: &Measured, seed: u64) -> Option<Vec<f64>> {
+    let is_exchanged: Vec<bool> = scenarios[0]
+        .flows
+        .iter()
+        .zip(&scenarios[1].flows)
+        .map(|(before, after)| before.mechanism != after.mechanism)
+        .collect();
+    let is_placed_twice =
+        |at: usize| is_exchanged[at] && scenarios[1].flows[at].mechanism.params.watches_for_room();
+    if !(0..is_exchanged.len()).any(is_placed_twice) {
+        return None;
+    }
+    let seen: Vec<f64> = measured.on_one_cpu.iter().copied().collect::<Option<_>>()?;
+    let rates: Vec<f64> = measured.flows.iter().map(|flow| flow.map_or(0.0, |flow| flow.per_s)).collect();
+    let rate_of = |exchanged: bool| -> f64 {
+        rates.iter().zip(&is_exchanged).filter(|(_, is)| **is == exchanged).map(|(rate, _)| rate).sum()
+    };
+    let (exchanged, others) = (rate_of(true), rate_of(false));
+    let stayed: f64 = rates.iter().zip(&seen).map(|(rate, share)| rate * share).sum();
+    let mut random = SmallRng::seed_from_u64(seed.rotate_left(16));
+    let of_all = stayed / (exchanged + others) + random.random_range(-MOVED_STAY_SPREAD..=MOVED_STAY_SPREAD);
+    let more = random.random_range(-MOVED_STAY_DIFFERENCE..=MOVED_STAY_DIFFERENCE);
+    let of = |is: &bool| of_all + if *is { more } else { -more * exchanged / others.max(exchanged) };
+    Some(is_exchanged.iter().map(|is| of(is).clamp(0.0, 1.0)).collect())
 }
 
 /// How cold caches may be at a message of `flow`, from 0 to 1: the colder the more the program does for each. The work of a scenario

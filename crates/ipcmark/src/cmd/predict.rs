@@ -36,6 +36,11 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let host = harness::host::facts::read(Path::new("/"));
     let cpus: Vec<u32> = host.topology.cpus.iter().map(|cpu| cpu.id).collect();
     let needs = needed([&before, &after], cpus.len());
+    let needs = match arguments.check {
+        // Of a replay it is not seen where its processes were.
+        Some(_) => needs,
+        None => needs.placed_as(&Measured::recorded(&before)),
+    };
     let mut records = records(&arguments)?;
     let missing = needs.missing(&MeasuredCosts::of(&records));
     let time = arguments.measure.filter(|_| !missing.is_empty());

@@ -46,9 +46,9 @@ const NAP: Duration = Duration::from_millis(20);
 const RECORDED_SHARE: f64 = 0.6;
 /// By how much the recording of calls may slow a program over the whole time. A tenth is what the recorder may cost in all: what it
 /// does to begin, to read records and to make a scenario of them takes a busy host's CPUs too.
-const MOST_SLOWDOWN: f64 = 0.05;
+const MOST_SLOWDOWN: f64 = 0.06;
 /// The part of that which the first, unbroken stretch may take, as far as is known beforehand.
-const FIRST_PART: f64 = 0.6;
+const FIRST_PART: f64 = 0.5;
 /// How long a stretch with or without recording is.
 const STRETCH: Duration = Duration::from_millis(50);
 /// How long processes that run are observed before their recording begins. What the recorder does first keeps a CPU busy, and two
@@ -294,7 +294,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Whether the program would be slowed by more than it may be over the time so far, if it were recorded off, on, on, off now. It
+    /// Whether the program would be slowed by more than it may be over the whole time, if it were recorded off, on, on, off now. It
     /// was recorded all the time at `first`.
     fn would_slow_too_much(&self, first: Duration) -> bool {
         let total = |recorded: bool| {
@@ -307,8 +307,7 @@ impl Recorder<'_> {
         }
         let kept = (on as f64 / on_ns as f64) / (off as f64 / off_ns as f64);
         let recorded = first + Duration::from_nanos(on_ns) + 2 * STRETCH;
-        let until_then = since(self.begun_ns) + 4 * STRETCH;
-        recorded.mul_f64((1.0 - kept).max(0.0)) > until_then.mul_f64(MOST_SLOWDOWN)
+        recorded.mul_f64((1.0 - kept).max(0.0)) > self.longest.mul_f64(MOST_SLOWDOWN)
     }
 
     fn by_ptrace(&mut self, taken: &mut Taken) -> Result<(), Failure> {
