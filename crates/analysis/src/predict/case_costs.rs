@@ -144,6 +144,17 @@ impl MeasuredCosts {
         self.cases.keys().filter(is_like).map(|case| case.think_time_ns).filter(|ns| *ns > 0)
     }
 
+    /// Round trips on two CPUs of one mechanism after the other, back to back and after `think_time_ns`, with warm caches.
+    pub(super) fn after_sleep(&self, think_time_ns: u64) -> impl Iterator<Item = (&Spec, [FittedCase; 2])> {
+        let plain = |spec: &Spec| CostCase::plain(spec.clone(), Workload::Latency, EndPlace::TwoCpus);
+        let pair = move |case: &'_ CostCase| {
+            let is_wanted = *case == CostCase { think_time_ns, ..plain(&case.spec) };
+            is_wanted.then_some(())?;
+            Some([self.fitted(&plain(&case.spec))?, self.fitted(case)?])
+        };
+        self.cases.keys().filter_map(move |case| Some((&case.spec, pair(case)?)))
+    }
+
     /// For how long servers worked in cases that are `case` but for that, ascending, 0 left out.
     pub(super) fn server_works_ns<'a>(&'a self, case: &'a CostCase) -> impl Iterator<Item = u64> + 'a {
         let is_like = |other: &&CostCase| CostCase { server_work_ns: 0, ..(*other).clone() } == *case;
@@ -193,7 +204,7 @@ pub(super) struct FittedCase {
     pub(super) elapsed: SizeFit,
     pub(super) client: SizeFit,
     pub(super) server: SizeFit,
-    switches: [f64; 2],
+    pub(super) switches: [f64; 2],
 }
 
 /// What costs are drawn with.

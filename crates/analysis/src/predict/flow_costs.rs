@@ -5,6 +5,7 @@
 //! they run is measured; on which of these places they are at a moment is the simulation's affair.
 
 use super::case_costs::{CaseLines, CostCase, CostDraw, EndPlace, FittedCase, FlowEnd, MeasuredCosts};
+use crate::stats::mean;
 use model::scenario::Flow;
 use model::{Spec, Workload};
 use rand::rngs::SmallRng;
@@ -32,9 +33,9 @@ pub struct FlowCosts {
     answered: [Option<FittedCase>; 3],
     /// The same of a stream's messages.
     streamed: [Option<FittedCase>; 3],
-    /// Round trips that begin after a think time, in nanoseconds, on two CPUs.
-    asleep: Vec<(u64, FittedCase)>,
-    /// The same with cold caches.
+    /// Round trips on two CPUs of the mechanisms that tell what longer sleep costs, back to back and after think times, in nanoseconds.
+    slept: Vec<(u64, Vec<[FittedCase; 2]>)>,
+    /// Round trips that begin after a think time on two CPUs, with cold caches.
     cold: Vec<(u64, FittedCase)>,
     /// Round trips whose server works before it answers, for so many nanoseconds, on two CPUs.
     worked: Vec<(u64, FittedCase)>,
@@ -143,17 +144,14 @@ impl FlowCosts {
         let places = [EndPlace::OneCpu, EndPlace::TwoCpus, EndPlace::Anywhere];
         let fitted = |workload| places.map(|place| costs.fitted(&case(workload, place)));
         let apart = case(Workload::Latency, EndPlace::TwoCpus);
-        let after_think_times = |has_cold_caches| {
-            let apart = CostCase { has_cold_caches, ..apart.clone() };
-            let fitted = |ns| Some((ns, costs.fitted(&CostCase { think_time_ns: ns, ..apart.clone() })?));
-            costs.think_times_ns(&apart).filter_map(fitted).collect()
-        };
+        let cold_apart = CostCase { has_cold_caches: true, ..apart.clone() };
+        let cold = |ns| Some((ns, costs.fitted(&CostCase { think_time_ns: ns, ..cold_apart.clone() })?));
         Self {
             is_stream: flow.is_stream(),
             answered: fitted(Workload::Latency),
             streamed: if flow.is_stream() { fitted(Workload::Throughput) } else { [None, None, None] },
-            asleep: after_think_times(false),
-            cold: after_think_times(true),
+            slept: costs.think_times_ns(&apart).map(|ns| (ns, slept(&flow.mechanism, costs, ns))).collect(),
+            cold: costs.think_times_ns(&cold_apart).filter_map(cold).collect(),
             worked: costs
                 .server_works_ns(&apart)
                 .filter_map(|ns| Some((ns, costs.fitted(&CostCase { server_work_ns: ns, ..apart.clone() })?)))
@@ -175,13 +173,17 @@ impl FlowCosts {
         let mut after_think_times = |cases: &[(u64, FittedCase)]| -> Vec<(u64, CaseLines)> {
             cases.iter().map(|(ns, fitted)| (*ns, fitted.lines(draw.as_mut()))).collect()
         };
-        let (asleep, cold) = (after_think_times(&self.asleep), after_think_times(&self.cold));
+        let cold = after_think_times(&self.cold);
         let worked = after_think_times(&self.worked);
         let stay = match self.is_stream {
             true => stay([&stream_together, &stream_apart, &stream_anywhere]),
             false => stay([&together, &apart, &anywhere]),
         };
-        let wakes = apart.as_ref().map(|apart| wakes(apart, &asleep)).unwrap_or_default();
+        let moments = draw.as_ref().map(|draw| draw.moments);
+        let slept = self.slept.iter().map(|(ns, pairs)| (*ns, longer_ns(pairs, moments)));
+        let slept: Vec<(u64, f64)> = slept.collect();
+        let wakes = apart.as_ref().map(|apart| wakes(apart, &slept)).unwrap_or_default();
+        let cold_ns = apart.as_ref().map_or(0.0, |apart| cold_ns(apart, &slept, &cold));
         let idle_work_ns =
             self.most_idle_work_ns * draw.as_mut().map_or(0.5, |draw| draw.random.random_range(0.0..=1.0));
         let interrupt_share = interrupt_share(draw);
@@ -194,7 +196,7 @@ impl FlowCosts {
             stream_apart,
             wakes,
             late_answers,
-            cold_ns: coldness * cold_ns(&asleep, &cold),
+            cold_ns: coldness * cold_ns,
             stay,
             stay_off: off,
             capacity_bytes: self.capacity_bytes,
@@ -228,14 +230,38 @@ fn stay(lines: [&Option<CaseLines>; 3]) -> f64 {
     }
 }
 
-/// By how much longer waking takes after how long: nothing after as long as back to back, and what think times add.
-fn wakes(apart: &CaseLines, asleep: &[(u64, CaseLines)]) -> Vec<(f64, f64)> {
-    let bytes = 64.0;
-    let shortest = (apart.elapsed.at(bytes) / 2.0, 0.0);
-    let of = |(ns, lines): &(u64, CaseLines)| {
-        (*ns as f64 + shortest.0, (lines.elapsed.at(bytes) - apart.elapsed.at(bytes)).max(0.0))
+/// What tells how much longer a round trip takes after `think_time_ns`: that is the idle CPU's affair, so that all mechanisms that were
+/// measured tell it together. One that is woken more often then, such as a Unix socket whose reader sleeps in read(2), speaks for itself.
+fn slept(mechanism: &Spec, costs: &MeasuredCosts, think_time_ns: u64) -> Vec<[FittedCase; 2]> {
+    /// So many more switches of an end are more than chance.
+    const MORE_SWITCHES: f64 = 0.2;
+    let is_woken_more = |[plain, after]: &[FittedCase; 2]| {
+        (0..2).any(|end| after.switches[end] > plain.switches[end] + MORE_SWITCHES)
     };
-    std::iter::once(shortest).chain(asleep.iter().map(of)).collect()
+    let (own, others): (Vec<_>, Vec<_>) =
+        costs.after_sleep(think_time_ns).partition(|(spec, _)| *spec == mechanism);
+    let own = own.into_iter().map(|(_, pair)| pair);
+    if own.clone().any(|pair| is_woken_more(&pair)) {
+        return own.collect();
+    }
+    let others = others.into_iter().map(|(_, pair)| pair).filter(|pair| !is_woken_more(pair));
+    own.chain(others).collect()
+}
+
+/// By how much longer round trips take after sleep, in the mean of `pairs`, as measured or as at other `moments`.
+fn longer_ns(pairs: &[[FittedCase; 2]], moments: Option<u64>) -> f64 {
+    // All flows have the same draw of it.
+    let draw = || moments.map(|moments| CostDraw { random: SmallRng::seed_from_u64(moments), moments });
+    let elapsed_ns = |fitted: &FittedCase| fitted.lines(draw().as_mut()).elapsed.at(SMALL_BYTES);
+    mean(&pairs.iter().map(|[plain, after]| elapsed_ns(after) - elapsed_ns(plain)).collect::<Vec<_>>())
+        .max(0.0)
+}
+
+/// By how much longer waking takes after how long: nothing after as long as back to back, and what think times add.
+fn wakes(apart: &CaseLines, slept: &[(u64, f64)]) -> Vec<(f64, f64)> {
+    let shortest = (apart.elapsed.at(SMALL_BYTES) / 2.0, 0.0);
+    let of = |(ns, longer_ns): &(u64, f64)| (*ns as f64 + shortest.0, *longer_ns);
+    std::iter::once(shortest).chain(slept.iter().map(of)).collect()
 }
 
 /// What a round trip takes besides, by how long the server works: nothing where it answers at once. A client that is woken meanwhile,
@@ -264,10 +290,11 @@ fn late_answers(apart: &CaseLines, worked: &[(u64, CaseLines)], idle_work_ns: f6
 }
 
 /// By how much longer a round trip takes after the same think time if caches are cold.
-fn cold_ns(asleep: &[(u64, CaseLines)], cold: &[(u64, CaseLines)]) -> f64 {
+fn cold_ns(apart: &CaseLines, slept: &[(u64, f64)], cold: &[(u64, CaseLines)]) -> f64 {
     let longer = |(ns, cold): &(u64, CaseLines)| {
-        let (_, warm) = asleep.iter().find(|(other, _)| other == ns)?;
-        Some((cold.elapsed.at(SMALL_BYTES) - warm.elapsed.at(SMALL_BYTES)).max(0.0))
+        let (_, slept_ns) = slept.iter().find(|(other, _)| other == ns)?;
+        let warm_ns = apart.elapsed.at(SMALL_BYTES) + slept_ns;
+        Some((cold.elapsed.at(SMALL_BYTES) - warm_ns).max(0.0))
     };
     cold.iter().find_map(longer).unwrap_or(0.0)
 }

@@ -11,6 +11,7 @@ mod flow_costs;
 mod held;
 mod measured;
 mod needed;
+mod placement;
 mod prediction;
 mod simulation;
 mod size_line;

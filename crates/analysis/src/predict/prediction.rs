@@ -7,6 +7,7 @@ use super::calibrate::calibrated;
 use super::case_costs::{CostDraw, EndPlace, MeasuredCosts};
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::measured::Measured;
+use super::placement::{of_mechanism, stays_off};
 use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
 use super::size_line::{SizeFit, quantiles};
 use crate::stats::median;
@@ -26,15 +27,6 @@ const NORMAL_90: f64 = 1.645;
 /// of a change.
 const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
 const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
-/// How far the share of receivers that stay on the sender's CPU may be off: of half of them, where it was recorded, and less of a
-/// smaller and of a larger share, down to the least; of a single pair; and of more processes, which replays show to go any way.
-const SEEN_STAY_SPREAD: f64 = 0.1;
-const LEAST_STAY_SPREAD: f64 = 0.01;
-const CROWD_STAY_SPREAD: f64 = 1.0;
-/// The same where a client that is woken twice for an answer, and placed twice, gets another mechanism: of all messages together, and of
-/// the exchanged flows against the others. Of nginx and its load the second went any way, while the first changed by a third at most.
-const MOVED_STAY_SPREAD: f64 = 0.3;
-const MOVED_STAY_DIFFERENCE: f64 = 0.5;
 /// How cold the caches of a program may be, from 0 as between messages back to back to 1 as cold as they are measured to be. A program
 /// that went through code or memory between its messages was from half to all that apart from them, PostgreSQL near 1, and one that went
 /// through both a third beyond.
@@ -201,71 +193,24 @@ struct Draws {
 }
 
 /// The costs of the flows of both scenarios as they might be. A flow that keeps its mechanism has the same costs in both, and flows
-/// of one mechanism are off alike. Where the kernel puts more than two processes may change with the mechanism of one flow: then
-/// the share of receivers that stay is drawn anew.
+/// of one mechanism are off alike.
 fn draw_of(
     fitted: &[Vec<FlowCosts>; 2],
     scenarios: [&Scenario; 2],
     measured: &Measured,
     seed: u64,
 ) -> [Vec<DrawnCosts>; 2] {
-    let is_crowd = scenarios[0].processes.len() > 2;
-    let moves = scenarios[0] != scenarios[1] && is_crowd;
     // What the program leaves in the caches is hardly known, but it is the same before and after.
     let coldness = SmallRng::seed_from_u64(!seed).random_range(COLDNESS.0..=COLDNESS.1);
-    let moved = if moves { moved_stays(scenarios, measured, seed) } else { None };
+    let stays_off = stays_off(scenarios, measured, seed);
     [0, 1].map(|which| {
-        let of = |(at, ((flow, costs), seen)): (usize, ((&Flow, &FlowCosts), &Option<f64>))| {
-            let spread = match seen {
-                Some(share) => SEEN_STAY_SPREAD * 4.0 * share * (1.0 - share) + LEAST_STAY_SPREAD,
-                None if is_crowd => CROWD_STAY_SPREAD,
-                None => SEEN_STAY_SPREAD,
-            };
-            let name = flow.mechanism.to_string();
-            let own = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-            let place = own.wrapping_add(if moves { which as u64 + 1 } else { 0 });
-            // What is before is brought to what was seen; what may differ is what comes of the exchange.
-            let keeps = !moves && scenarios[0].flows[at].mechanism == flow.mechanism;
-            let off = match (seen, &moved) {
-                (Some(_), _) if which == 0 || keeps => 0.0,
-                (Some(share), Some(moved)) => moved[at] - share,
-                _ => spread * SmallRng::seed_from_u64(place).random_range(-1.0..1.0),
-            };
+        let of = |((flow, costs), off): ((&Flow, &FlowCosts), &f64)| {
             let coldness = coldness * most_cold(scenarios[which], flow);
-            let draw = CostDraw { random: SmallRng::seed_from_u64(own), moments: seed };
-            costs.draw(Some(draw), off, coldness)
+            let random = SmallRng::seed_from_u64(of_mechanism(flow, seed));
+            costs.draw(Some(CostDraw { random, moments: seed }), *off, coldness)
         };
-        let flows = scenarios[which].flows.iter().zip(&fitted[which]).zip(&measured.on_one_cpu);
-        flows.enumerate().map(of).collect()
+        scenarios[which].flows.iter().zip(&fitted[which]).zip(&stays_off[which]).map(of).collect()
     })
-}
-
-/// The shares of receivers that stay on the sender's CPU of all flows of the second of `scenarios`, as they might be, where a client is
-/// exchanged that is woken twice for an answer, and where it is known how often they stayed before.
-fn moved_stays(scenarios: [&Scenario; 2], measured: &Measured, seed: u64) -> Option<Vec<f64>> {
-    let is_exchanged: Vec<bool> = scenarios[0]
-        .flows
-        .iter()
-        .zip(&scenarios[1].flows)
-        .map(|(before, after)| before.mechanism != after.mechanism)
-        .collect();
-    let is_placed_twice =
-        |at: usize| is_exchanged[at] && scenarios[1].flows[at].mechanism.params.watches_for_room();
-    if !(0..is_exchanged.len()).any(is_placed_twice) {
-        return None;
-    }
-    let seen: Vec<f64> = measured.on_one_cpu.iter().copied().collect::<Option<_>>()?;
-    let rates: Vec<f64> = measured.flows.iter().map(|flow| flow.map_or(0.0, |flow| flow.per_s)).collect();
-    let rate_of = |exchanged: bool| -> f64 {
-        rates.iter().zip(&is_exchanged).filter(|(_, is)| **is == exchanged).map(|(rate, _)| rate).sum()
-    };
-    let (exchanged, others) = (rate_of(true), rate_of(false));
-    let stayed: f64 = rates.iter().zip(&seen).map(|(rate, share)| rate * share).sum();
-    let mut random = SmallRng::seed_from_u64(seed.rotate_left(16));
-    let of_all = stayed / (exchanged + others) + random.random_range(-MOVED_STAY_SPREAD..=MOVED_STAY_SPREAD);
-    let more = random.random_range(-MOVED_STAY_DIFFERENCE..=MOVED_STAY_DIFFERENCE);
-    let of = |is: &bool| of_all + if *is { more } else { -more * exchanged / others.max(exchanged) };
-    Some(is_exchanged.iter().map(|is| of(is).clamp(0.0, 1.0)).collect())
 }
 
 /// How cold caches may be at a message of `flow`, from 0 to 1: the colder the more the program does for each. The work of a scenario

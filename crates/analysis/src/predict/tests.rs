@@ -216,6 +216,17 @@ fn cases_that_are_missing_are_named_and_planned() {
 }
 
 #[test]
+fn where_the_kernel_puts_endpoints_is_measured_unless_it_was_recorded() {
+    let one = scenario(&[&[], &[]], vec![flow(0, 1)]);
+    let is_measured = |seen: Option<f64>| {
+        let measured = Measured { on_one_cpu: vec![seen], ..Measured::recorded(&one) };
+        let blocks = needed([&one], 2).placed_as(&measured).blocks();
+        blocks.iter().flat_map(|block| &block.placements).any(|place| place.to_string() == "unpinned")
+    };
+    assert!(is_measured(None) && !is_measured(Some(0.2)));
+}
+
+#[test]
 fn how_late_answers_do_is_measured_where_a_client_is_woken_meanwhile() {
     let mut one = scenario(&[&[], &[]], vec![flow(0, 1)]);
     assert!(needed([&one], 2).worked().is_empty());

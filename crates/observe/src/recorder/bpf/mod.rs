@@ -142,3 +142,43 @@ fn switches_of(tid: u32) -> u64 {
     let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
     counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_thread_is_switched_when_it_sleeps() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let before = switches_of(own);
+        (0..5).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+        assert!(switches_of(own) >= before + 5);
+        assert_eq!(switches_of(u32::MAX), 0);
+    }
+
+    #[test]
+    fn what_ended_threads_have_done_stays_counted() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "read go; sleep 0.01; sleep 0.01; sleep 0.01"]).stdin(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let mut events = match BpfEvents::open(&[shell.id()], true) {
+            Ok(events) => events,
+            Err(failure) => {
+                eprintln!("not tested here: {failure}");
+                shell.kill().unwrap();
+                shell.wait().unwrap();
+                return;
+            }
+        };
+        // What is made while calls are not recorded is counted all the same.
+        events.switch(false).unwrap();
+        let before = events.progress().unwrap();
+        shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        shell.wait().unwrap();
+        let after = events.progress().unwrap();
+        // The shell waits for each of three processes, and each of them sleeps.
+        assert!(after >= before + 6, "{before} and then {after}");
+    }
+}
