@@ -57,6 +57,14 @@ pub(super) fn add_think_time(costs: &mut MeasuredCosts, name: &str, has_cold_cac
     add_slices(costs, &case, &round_trip(factor, longer_ns));
 }
 
+/// Round trips of `name` back to back and after 100 µs on two CPUs, which take `longer_ns` longer then, and another switch.
+pub(super) fn add_woken_more(costs: &mut MeasuredCosts, name: &str, longer_ns: f64) {
+    let case = CostCase::plain(Spec::plain(name), Workload::Latency, EndPlace::TwoCpus);
+    add_round_trips(costs, &case);
+    let longer = CaseSlice { client_switches: 2.0, ..round_trip(1.0, longer_ns) };
+    add_slices(costs, &CostCase { think_time_ns: 100_000, ..case }, &longer);
+}
+
 /// A round trip of 64 bytes on two CPUs that takes `factor` times what is usual here, and `longer_ns` besides.
 fn round_trip(factor: f64, longer_ns: f64) -> CaseSlice {
     let each = factor * message_ns(64.0);
