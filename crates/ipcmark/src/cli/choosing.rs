@@ -17,7 +17,7 @@ pub struct RecordArguments {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Record for this long at most; in the last two fifths of it, or sooner where it costs much, recording is switched off and on to
-    /// tell what it costs, and stays off while it has slowed the program by a tenth over this time. A command goes on unrecorded
+    /// tell what it costs, and stays off once it has cost the program 4% of this time. A command goes on unrecorded
     /// afterwards, and is waited for
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
     pub time: Duration,

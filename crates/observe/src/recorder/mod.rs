@@ -46,7 +46,7 @@ const NAP: Duration = Duration::from_millis(20);
 const RECORDED_SHARE: f64 = 0.6;
 /// By how much the recording of calls may slow a program over the whole time. A tenth is what the recorder may cost in all: what it
 /// does to begin, to read records and to make a scenario of them takes a busy host's CPUs too.
-const MOST_SLOWDOWN: f64 = 0.06;
+const MOST_SLOWDOWN: f64 = 0.04;
 /// The part of that which the first, unbroken stretch may take, as far as is known beforehand.
 const FIRST_PART: f64 = 0.5;
 /// How long a stretch with or without recording is.
