@@ -26,7 +26,7 @@ const NORMAL_90: f64 = 1.645;
 /// which it is known how often they were on one; and of others, whose replays differ by where the kernel puts them.
 const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
 /// The same as a fraction of a change, and of a change of a recorded program of more than two processes that are free to move: four
-/// clients of PostgreSQL gained 19 to 26%, in five measurements, where 25 to 36% were predicted.
+/// clients of PostgreSQL gained 19 to 26%, in four measurements, where 25 to 37% were predicted.
 const MODEL_ERROR_OF_CHANGE: [f64; 2] = [0.12, 0.25];
 /// How cold the caches of a program may be, from 0 as between messages back to back to 1 as cold as they are measured to be. A program
 /// that went through code or memory between its messages was from half to all that apart from them, PostgreSQL near 1, and one that went
