@@ -238,14 +238,13 @@ fn slept(mechanism: &Spec, costs: &MeasuredCosts, think_time_ns: u64) -> Vec<[Fi
     let is_woken_more = |[plain, after]: &[FittedCase; 2]| {
         (0..2).any(|end| after.switches[end] > plain.switches[end] + MORE_SWITCHES)
     };
-    let (own, others): (Vec<_>, Vec<_>) =
-        costs.after_sleep(think_time_ns).partition(|(spec, _)| *spec == mechanism);
-    let own = own.into_iter().map(|(_, pair)| pair);
-    if own.clone().any(|pair| is_woken_more(&pair)) {
-        return own.collect();
-    }
-    let others = others.into_iter().map(|(_, pair)| pair).filter(|pair| !is_woken_more(pair));
-    own.chain(others).collect()
+    let pairs: Vec<(&Spec, [FittedCase; 2])> = costs.after_sleep(think_time_ns).collect();
+    let is_alone = pairs.iter().any(|(spec, pair)| *spec == mechanism && is_woken_more(pair));
+    let tells = |(spec, pair): &(&Spec, [FittedCase; 2])| match is_alone {
+        true => *spec == mechanism,
+        false => !is_woken_more(pair),
+    };
+    pairs.into_iter().filter(tells).map(|(_, pair)| pair).collect()
 }
 
 /// By how much longer round trips take after sleep, in the mean of `pairs`, as measured or as at other `moments`.

@@ -104,8 +104,8 @@ impl NeededCosts {
         if self.on_one_cpu { vec![EndPlace::OneCpu] } else { vec![EndPlace::OneCpu, EndPlace::TwoCpus] }
     }
 
-    /// What to measure: round trips and streams on one CPU, on two, and where the kernel puts them unless that is known, and round trips whose server
-    /// has slept for a while, with caches as they were and cold.
+    /// What to measure: round trips and streams on one CPU, on two, and where the kernel puts them unless that is known, and round
+    /// trips whose server has slept for a while, with caches as they were and cold.
     pub fn blocks(&self) -> Vec<Block> {
         let placements: Vec<Placements> = [
             Some("same-core"),

@@ -314,14 +314,13 @@ fn change(known: Option<f64>, draws: &Draws, of: impl Fn(&Simulated) -> Option<f
 
 impl Change {
     /// Of `before`, and of pairs of values before and after whose ratios might be that of the change; `None` without one.
-    fn of(before: f64, pairs: &[(f64, f64)], left_out: &Draws) -> Option<Self> {
+    fn of(before: f64, pairs: &[(f64, f64)], draws: &Draws) -> Option<Self> {
         let usable = pairs.iter().filter(|(old, new)| *old > 0.0 && *new > 0.0);
         let logs: Vec<f64> = usable.map(|(old, new)| (new / old).ln()).collect();
         let middle = median(&logs)?;
         let (low, high) = quantiles(logs, TAIL);
         // What no draw shows adds to what they show.
-        let of_change = left_out.model_error_of_change * middle;
-        let left_out = NORMAL_90 * left_out.model_error.hypot(of_change);
+        let left_out = NORMAL_90 * draws.model_error.hypot(draws.model_error_of_change * middle);
         let interval = (middle - (middle - low).hypot(left_out), middle + (high - middle).hypot(left_out));
         let (ratio, ratio_interval) = (middle.exp(), (interval.0.exp(), interval.1.exp()));
         Some(Self {
