@@ -146,11 +146,26 @@ impl MeasuredCosts {
 
     /// Round trips on two CPUs of one mechanism after the other, back to back and after `think_time_ns`, with warm caches.
     pub(super) fn after_sleep(&self, think_time_ns: u64) -> impl Iterator<Item = (&Spec, [FittedCase; 2])> {
-        let plain = |spec: &Spec| CostCase::plain(spec.clone(), Workload::Latency, EndPlace::TwoCpus);
+        self.pairs(move |spec| {
+            let plain = CostCase::plain(spec.clone(), Workload::Latency, EndPlace::TwoCpus);
+            [plain.clone(), CostCase { think_time_ns, ..plain }]
+        })
+    }
+
+    /// Round trips of one mechanism after the other, on one CPU and on two.
+    pub(super) fn on_one_and_two_cpus(&self) -> impl Iterator<Item = (&Spec, [FittedCase; 2])> {
+        self.pairs(|spec| {
+            [EndPlace::OneCpu, EndPlace::TwoCpus]
+                .map(|place| CostCase::plain(spec.clone(), Workload::Latency, place))
+        })
+    }
+
+    /// The fits of two cases `of` each mechanism of which both were measured.
+    fn pairs(&self, of: impl Fn(&Spec) -> [CostCase; 2]) -> impl Iterator<Item = (&Spec, [FittedCase; 2])> {
         let pair = move |case: &'_ CostCase| {
-            let is_wanted = *case == CostCase { think_time_ns, ..plain(&case.spec) };
-            is_wanted.then_some(())?;
-            Some([self.fitted(&plain(&case.spec))?, self.fitted(case)?])
+            let [one, other] = of(&case.spec);
+            (*case == other).then_some(())?;
+            Some([self.fitted(&one)?, self.fitted(&other)?])
         };
         self.cases.keys().filter_map(move |case| Some((&case.spec, pair(case)?)))
     }

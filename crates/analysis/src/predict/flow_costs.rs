@@ -35,6 +35,8 @@ pub struct FlowCosts {
     streamed: [Option<FittedCase>; 3],
     /// Round trips on two CPUs of the mechanisms that tell what longer sleep costs, back to back and after think times, in nanoseconds.
     slept: Vec<(u64, Vec<[FittedCase; 2]>)>,
+    /// Round trips on one CPU and on two of the mechanisms that tell what an idle CPU costs.
+    slept_once: Vec<[FittedCase; 2]>,
     /// Round trips that begin after a think time on two CPUs, with cold caches.
     cold: Vec<(u64, FittedCase)>,
     /// Round trips whose server works before it answers, for so many nanoseconds, on two CPUs.
@@ -63,14 +65,18 @@ pub(super) struct DrawnCosts {
     /// What a round trip takes besides when the server works for so many nanoseconds before it answers; ascending, none where that was
     /// not measured.
     late_answers: Vec<(f64, LateAnswer)>,
-    /// By how much longer a round trip takes with caches as cold as they are.
-    pub(super) cold_ns: f64,
+    /// By how much longer a round trip takes for caches as cold as they are on CPUs that were idle. On one that was busy, messages cost what
+    /// they do back to back: PostgreSQL with all of its clients on one CPU gains no more from a Unix socket than that.
+    cold_ns: f64,
     /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
     pub(super) stay: f64,
     /// How far that share may be off.
     pub(super) stay_off: f64,
     /// The bytes that a stream holds.
     pub(super) capacity_bytes: u64,
+    /// What it costs the client and the server that CPUs are idle, for each of their sleeps: by how much more a round trip costs them on two
+    /// CPUs than on one, by the mechanism of which that is least.
+    idle_ns: [f64; 2],
     /// How much of what idle CPUs cost an end is interrupting that of the other end. The rest is waking on its own.
     interrupt_share: f64,
 }
@@ -151,6 +157,7 @@ impl FlowCosts {
             answered: fitted(Workload::Latency),
             streamed: if flow.is_stream() { fitted(Workload::Throughput) } else { [None, None, None] },
             slept: costs.think_times_ns(&apart).map(|ns| (ns, slept(&flow.mechanism, costs, ns))).collect(),
+            slept_once: slept_once(costs),
             cold: costs.think_times_ns(&cold_apart).filter_map(cold).collect(),
             worked: costs
                 .server_works_ns(&apart)
@@ -182,6 +189,7 @@ impl FlowCosts {
         let moments = draw.as_ref().map(|draw| draw.moments);
         let slept = self.slept.iter().map(|(ns, pairs)| (*ns, longer_ns(pairs, moments)));
         let slept: Vec<(u64, f64)> = slept.collect();
+        let idle_ns = idle_ns(&self.slept_once, moments);
         let wakes = apart.as_ref().map(|apart| wakes(apart, &slept)).unwrap_or_default();
         let cold_ns = apart.as_ref().map_or(0.0, |apart| cold_ns(apart, &slept, &cold));
         let idle_work_ns =
@@ -200,6 +208,7 @@ impl FlowCosts {
             stay,
             stay_off: off,
             capacity_bytes: self.capacity_bytes,
+            idle_ns,
             interrupt_share,
         }
     }
@@ -245,6 +254,28 @@ fn slept(mechanism: &Spec, costs: &MeasuredCosts, think_time_ns: u64) -> Vec<[Fi
         false => !is_woken_more(pair),
     };
     pairs.into_iter().filter(tells).map(|(_, pair)| pair).collect()
+}
+
+/// What tells what an idle CPU costs: that is the CPU's affair, too, whatever the mechanism, as long as each end sleeps once in a round trip.
+fn slept_once(costs: &MeasuredCosts) -> Vec<[FittedCase; 2]> {
+    /// So many switches of an end are one sleep.
+    const ONE: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+    let is_once = |[_, apart]: &[FittedCase; 2]| apart.switches.iter().all(|switches| ONE.contains(switches));
+    costs.on_one_and_two_cpus().map(|(_, pair)| pair).filter(is_once).collect()
+}
+
+/// What idle CPUs cost client and server for a sleep, as measured or as at other `moments`: the least of all `pairs`. What a mechanism
+/// costs beyond that on two CPUs are caches that move between them, and these do so between busy CPUs as well.
+fn idle_ns(pairs: &[[FittedCase; 2]], moments: Option<u64>) -> [f64; 2] {
+    let draw = || moments.map(|moments| CostDraw { random: SmallRng::seed_from_u64(moments), moments });
+    let lines = pairs.iter().map(|pair| pair.each_ref().map(|fitted| fitted.lines(draw().as_mut())));
+    let lines: Vec<[CaseLines; 2]> = lines.collect();
+    [FlowEnd::From, FlowEnd::To].map(|end| {
+        let more = |[together, apart]: &[CaseLines; 2]| {
+            apart.cpu_ns(end, SMALL_BYTES) - together.cpu_ns(end, SMALL_BYTES)
+        };
+        lines.iter().map(more).fold(f64::INFINITY, f64::min)
+    })
 }
 
 /// By how much longer round trips take after sleep, in the mean of `pairs`, as measured or as at other `moments`.
@@ -325,18 +356,16 @@ impl DrawnCosts {
             Ends::Apart if both > elapsed => cpu_ns * elapsed / both,
             Ends::Apart => cpu_ns,
         };
-        // Each end sends and receives once in a round trip, and each of the four has its part of what cold caches cost.
-        let cold_ns = self.cold_ns / 4.0;
-        let switches = lines.switches[end as usize] / 2.0;
-        EndCost { path_ns: path_ns + cold_ns, cpu_ns: cpu_ns + cold_ns, switches }
+        EndCost { path_ns, cpu_ns, switches: lines.switches[end as usize] / 2.0 }
     }
 
-    /// What it costs `end` that CPUs are idle, its own and that of the other end: by how much more a round trip costs it on two CPUs than
-    /// on one.
+    /// What it costs `end` that CPUs are idle, its own and that of the other end: for as often as it sleeps, and no more than what a round
+    /// trip costs it more on two CPUs than on one.
     fn idle_cpus_ns(&self, end: FlowEnd, ends: Ends) -> f64 {
         match (ends, &self.together, &self.apart) {
             (Ends::Apart, Some(together), Some(apart)) => {
-                (apart.cpu_ns(end, SMALL_BYTES) - together.cpu_ns(end, SMALL_BYTES)).max(0.0)
+                let more_ns = apart.cpu_ns(end, SMALL_BYTES) - together.cpu_ns(end, SMALL_BYTES);
+                more_ns.min(self.idle_ns[end as usize] * apart.switches[end as usize]).max(0.0)
             }
             _ => 0.0,
         }
@@ -352,7 +381,8 @@ impl DrawnCosts {
         let Some(lines) = &self.apart else { return WakeCost::default() };
         let beside_ns = lines.elapsed.at(bytes) - lines.client.at(bytes) - lines.server.at(bytes);
         let delay_ns = (beside_ns.max(0.0) / 2.0 + longer_ns).max(0.0);
-        let cpu_ns = self.waking_ns(end, Ends::Apart);
+        // Either end wakes once in a round trip, and then has half of what cold caches cost it.
+        let cpu_ns = self.waking_ns(end, Ends::Apart) + self.cold_ns / 2.0;
         WakeCost { delay_ns: delay_ns + cpu_ns, cpu_ns }
     }
 
@@ -371,13 +401,19 @@ impl DrawnCosts {
         Some(high.mixed((work_ns - from) / (until - from), low))
     }
 
+    /// What it takes until a process whose think time is over begins, on a CPU that was idle for `idle_ns`.
+    pub(super) fn wake_for_time(&self, idle_ns: f64) -> WakeCost {
+        let cpu_ns = self.cold_ns / 2.0;
+        WakeCost { delay_ns: self.longer_wake_ns(idle_ns) + cpu_ns, cpu_ns }
+    }
+
     /// What it takes until the client goes on with an answer of `bytes`, on a CPU that is idle.
     pub(super) fn answer_wake(&self, bytes: f64, answer: LateAnswer) -> WakeCost {
         self.wake_with(FlowEnd::From, bytes, answer.longer_wake_ns)
     }
 
     /// By how much longer waking takes after `idle_ns`: between measured think times in proportion to the logarithm of the time.
-    pub(super) fn longer_wake_ns(&self, idle_ns: f64) -> f64 {
+    fn longer_wake_ns(&self, idle_ns: f64) -> f64 {
         let after = self.wakes.partition_point(|(ns, _)| *ns <= idle_ns);
         match (after.checked_sub(1).map(|at| self.wakes[at]), self.wakes.get(after)) {
             (None, _) => 0.0,
@@ -409,10 +445,10 @@ impl DrawnCosts {
     }
 
     /// What a call of `end` costs beside what it does for the bytes of a stream: more if that `slept` before, and if it `wakes` the
-    /// other end, and with cold caches.
+    /// other end.
     pub(super) fn around_call(&self, end: FlowEnd, ends: Ends, slept: bool, wakes: bool) -> EndCost {
         let [sleep_ns, wake_ns] = self.sleep_and_wake_ns(end, ends);
-        let cpu_ns = f64::from(slept) * sleep_ns + f64::from(wakes) * wake_ns + self.cold_ns / 4.0;
+        let cpu_ns = f64::from(slept) * sleep_ns + f64::from(wakes) * wake_ns;
         EndCost { path_ns: cpu_ns, cpu_ns, switches: f64::from(slept) }
     }
 

@@ -51,6 +51,11 @@ const MOST_SLOWDOWN: f64 = 0.04;
 const FIRST_PART: f64 = 0.5;
 /// How long a stretch with or without recording is.
 const STRETCH: Duration = Duration::from_millis(50);
+/// With off and on in this order, what drifts evenly counts for both alike.
+const ORDER: [bool; 4] = [false, true, true, false];
+/// How often it is switched off, on, on and off in any case. Before that, the slowdown that is seen is chance to a great part: to stop because
+/// it is large would keep large ones, and go on from small ones.
+const LEAST_GROUPS: usize = 6;
 /// How long processes that run are observed before their recording begins. What the recorder does first keeps a CPU busy, and two
 /// processes that have a CPU each otherwise share the other one meanwhile, and for some 50 ms after it.
 const SETTLING: Duration = Duration::from_millis(150);
@@ -266,8 +271,6 @@ impl Recorder<'_> {
     /// Switches recording off and on, and leaves it off while the program has been slowed enough. All else is done as before, so that
     /// it costs the same.
     fn alternate(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
-        /// With off and on in this order, what drifts evenly counts for both alike.
-        const ORDER: [bool; 4] = [false, true, true, false];
         let first = since(self.begun_ns);
         while !self.is_over(self.longest) {
             if self.would_slow_too_much(first) {
@@ -302,7 +305,7 @@ impl Recorder<'_> {
             of.fold((0, 0), |sum, stretch| (sum.0 + stretch.ns, sum.1 + stretch.progress))
         };
         let ((on_ns, on), (off_ns, off)) = (total(true), total(false));
-        if on == 0 || off == 0 {
+        if on == 0 || off == 0 || self.stretches.len() < LEAST_GROUPS * ORDER.len() {
             return false;
         }
         let kept = (on as f64 / on_ns as f64) / (off as f64 / off_ns as f64);

@@ -5,6 +5,10 @@
 
 use std::collections::VecDeque;
 
+/// For how long a thread stays hot, and is left where it waits though another CPU is idle: what Linux takes migration to cost
+/// (`migration_cost_ns` in /sys/kernel/debug/sched).
+const HOT_NS: u64 = 500_000;
+
 /// One CPU.
 #[derive(Debug, Default)]
 struct Cpu {
@@ -21,12 +25,15 @@ pub(super) struct Cpus {
     cpus: Vec<Cpu>,
     /// Those on which the thread of each process may run.
     allowed: Vec<Vec<usize>>,
+    /// When each process left its CPU for the last time.
+    left_ns: Vec<u64>,
 }
 
 impl Cpus {
     /// So many, all idle.
     pub(super) fn new(count: usize, allowed: Vec<Vec<usize>>) -> Self {
-        Self { cpus: (0..count).map(|_| Cpu::default()).collect(), allowed }
+        let left_ns = vec![0; allowed.len()];
+        Self { cpus: (0..count).map(|_| Cpu::default()).collect(), allowed, left_ns }
     }
 
     /// Where a process that was last on `last` goes when it is woken from `waker`, whose CPU it gets where `stays` says so.
@@ -66,20 +73,26 @@ impl Cpus {
     /// Takes `cpu` from its thread. Who has it next: the first that waits for it, else one that waits for the CPU with the
     /// longest queue.
     pub(super) fn next(&mut self, cpu: usize, now_ns: u64) -> Option<usize> {
+        if let Some(process) = self.cpus[cpu].occupant {
+            self.left_ns[process] = now_ns;
+        }
         let own = self.cpus[cpu].queue.pop_front();
-        let next = own.or_else(|| self.steal(cpu));
+        let next = own.or_else(|| self.steal(cpu, now_ns));
         self.cpus[cpu].occupant = next;
         self.cpus[cpu].idle_since_ns = now_ns;
         next
     }
 
-    fn steal(&mut self, cpu: usize) -> Option<usize> {
+    /// The first that waits elsewhere, may run on `cpu`, and is not hot.
+    fn steal(&mut self, cpu: usize, now_ns: u64) -> Option<usize> {
         let mut busiest: Vec<usize> = (0..self.cpus.len()).filter(|other| self.is_wanted(*other)).collect();
         busiest.sort_by_key(|other| std::cmp::Reverse(self.cpus[*other].queue.len()));
-        let allowed = &self.allowed;
+        let (allowed, left_ns) = (&self.allowed, &self.left_ns);
+        let may_go =
+            |process: &usize| allowed[*process].contains(&cpu) && now_ns - left_ns[*process] >= HOT_NS;
         busiest.into_iter().find_map(|other| {
             let queue = &mut self.cpus[other].queue;
-            let at = queue.iter().position(|process| allowed[*process].contains(&cpu))?;
+            let at = queue.iter().position(may_go)?;
             queue.remove(at)
         })
     }

@@ -137,8 +137,8 @@ impl<'a> Run<'a> {
                 let flow = self.processes[at]
                     .activity(activity)
                     .and_then(|activity| activity.roots.first().copied());
-                let delay_ns = flow.map_or(0.0, |flow| self.idle_wake_ns(at, flow));
-                self.wake(at, None, WakeCost { delay_ns, cpu_ns: 0.0 });
+                let cost = flow.map_or_else(WakeCost::default, |flow| self.wake_for_time(at, flow));
+                self.wake(at, None, cost);
             }
             Event::Arrives(flow) => {
                 let to = self.scenario.flows[flow].to;
@@ -157,11 +157,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// By how much longer it takes to wake process `at` for its time on a CPU that has been idle.
-    fn idle_wake_ns(&self, at: usize, flow: usize) -> f64 {
+    /// What it takes until process `at`, whose think time before a message of `flow` is over, begins, if its CPU is idle.
+    fn wake_for_time(&self, at: usize, flow: usize) -> WakeCost {
         let idle = self.cpus.idle_since(self.processes[at].cpu);
-        let idle_ns = idle.map_or(0, |since| self.now_ns.saturating_sub(since));
-        self.setup.costs[flow].longer_wake_ns(idle_ns as f64)
+        idle.map_or_else(WakeCost::default, |since| {
+            self.setup.costs[flow].wake_for_time(self.now_ns.saturating_sub(since) as f64)
+        })
     }
 
     /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen, which takes `cost` if that CPU is idle.
