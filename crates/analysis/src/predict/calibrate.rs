@@ -2,7 +2,7 @@
 //! simulation gives with the same mechanisms. It stays the same when mechanisms are exchanged.
 
 use super::measured::Measured;
-use super::simulation::{Rest, RestTime, Simulated};
+use super::simulation::{Rest, Simulated};
 use model::Scenario;
 use model::scenario::{Begin, Roots};
 
@@ -25,7 +25,7 @@ pub(super) fn calibrated(
     for step in 0..steps {
         let found = simulated(&rests);
         if step == 0 && begin.is_none() {
-            choose_kinds(scenario, measured, &found, &mut rests);
+            bound_cpu(scenario, measured, &found, &mut rests);
         }
         place_as_seen(measured, &found, &mut rests);
         let longer = longer_round_trips(scenario, measured, &found);
@@ -105,24 +105,27 @@ fn longer_cycles(
     loops(scenario).filter_map(cycle).collect()
 }
 
-/// Whether what is missing is CPU time: where a process used more than the simulation has it use.
-fn choose_kinds(scenario: &Scenario, measured: &Measured, found: &Simulated, rests: &mut [Rest]) {
-    let uses_more = |process: usize| {
-        let (was, is) = (measured.processes[process], found.behaviour.processes[process]);
+/// How much of what is missing may be CPU time: as much as a process was seen to use for a message beyond what the simulation has it
+/// use, which is not known exactly.
+fn bound_cpu(scenario: &Scenario, measured: &Measured, found: &Simulated, rests: &mut [Rest]) {
+    /// The share by which the CPU time that was seen may be too small.
+    const OFF: f64 = 0.2;
+    let most = |process: usize| {
+        let (was, is) = (measured.processes[process]?, found.behaviour.processes[process]);
         // Rates differ as well: what counts is the time for each message.
-        let per_s = |of: &dyn Fn(usize) -> Option<f64>| -> f64 {
-            let mine = (0..scenario.flows.len())
-                .filter(|at| scenario.flows[*at].from == process || scenario.flows[*at].to == process);
-            mine.filter_map(of).sum()
-        };
-        let rates = (
-            per_s(&|at| Some(measured.flows[at]?.per_s)),
-            per_s(&|at| measured.flows[at].map(|_| found.behaviour.flows[at].per_s)),
-        );
-        was.is_some_and(|was| was.cpu / rates.0.max(1e-9) > is.cpu / rates.1.max(1e-9))
+        let (mut was_per_s, mut is_per_s) = (0.0, 0.0);
+        for at in (0..scenario.flows.len()).filter(|at| {
+            let flow = &scenario.flows[*at];
+            flow.from == process || flow.to == process
+        }) {
+            was_per_s += measured.flows[at].map_or(0.0, |flow| flow.per_s);
+            is_per_s += measured.flows[at].map_or(0.0, |_| found.behaviour.flows[at].per_s);
+        }
+        let most_ns = 1e9 * ((1.0 + OFF) * was.cpu / was_per_s - is.cpu / is_per_s);
+        most_ns.is_finite().then(|| most_ns.max(0.0))
     };
     for (flow, rest) in scenario.flows.iter().zip(rests) {
-        rest.begin = RestTime { on_cpu: uses_more(flow.from), ..rest.begin };
-        rest.answer = RestTime { on_cpu: uses_more(flow.to), ..rest.answer };
+        rest.begin.most_cpu_ns = most(flow.from).unwrap_or(0.0);
+        rest.answer.most_cpu_ns = most(flow.to).unwrap_or(0.0);
     }
 }

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// start to the next, so that many short runs say more than few long ones.
 const PAIRS: usize = 30;
 /// How long costs are measured for a prediction.
-const MEASURE: &str = "60s";
+const MEASURE: &str = "120s";
 
 /// A program that can do the same work over two mechanisms.
 pub(super) trait Program {

@@ -6,7 +6,7 @@ use super::channel::Channel;
 use super::cpus::Cpus;
 use super::events::{Event, Events};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
-use super::setup::{RestTime, Simulated, SimulationSetup, allowed};
+use super::setup::{Simulated, SimulationSetup, allowed};
 use crate::predict::case_costs::FlowEnd;
 use crate::predict::flow_costs::{EndCost, Ends, LateAnswer, WakeCost};
 use model::Scenario;
@@ -252,8 +252,9 @@ impl<'a> Run<'a> {
             let channel = &mut self.channels[message.flow];
             let work_ns = draw(&flow.server_work, &mut channel.random) as f64;
             let rest = self.setup.rests[message.flow].answer;
-            let (work_ns, wait_ns) = with_rest(work_ns, rest);
-            let (work_ns, wait_ns) = (work_ns * message.share(), wait_ns * message.share());
+            let [more_ns, wait_ns] = rest.work_and_wait_ns(0.0);
+            let work_ns = (work_ns + more_ns).max(0.0) * message.share();
+            let wait_ns = wait_ns * message.share();
             if wait_ns > 0.0 {
                 steps.push(Step::Pause { ns: whole(wait_ns) });
             }
@@ -379,8 +380,8 @@ impl<'a> Run<'a> {
         let until_ns = match &self.scenario.flows[root].begin {
             Begin::Closed { think_time } => {
                 let think_ns = draw(think_time, &mut channel.random) as f64;
-                let beside = if rest.on_cpu { 0.0 } else { rest.ns };
-                self.now_ns + whole((think_ns + beside).max(0.0))
+                let [_, wait_ns] = rest.work_and_wait_ns(think_time.mean());
+                self.now_ns + whole((think_ns + wait_ns).max(0.0))
             }
             Begin::Open(rate) => {
                 let due_ns = whole(channel.due_ns);
@@ -402,12 +403,11 @@ impl<'a> Run<'a> {
         let work_ns = draw(&of.client_work, &mut self.channels[flow].random) as f64;
         let rest = self.setup.rests[flow].begin;
         let thought_ns = match &of.begin {
-            Begin::Closed { think_time } if !rest.on_cpu => think_time.mean(),
-            _ => 0.0,
+            Begin::Closed { think_time } => think_time.mean(),
+            Begin::Open(_) | Begin::After { .. } => 0.0,
         };
-        // Beside the CPU it is part of the think time, and work is shorter by what that is not long enough for.
-        let rest_ns = if rest.on_cpu { rest.ns } else { (rest.ns + thought_ns).min(0.0) };
-        let (work_ns, _) = with_rest(work_ns, RestTime { ns: rest_ns, on_cpu: true });
+        let [more_ns, _] = rest.work_and_wait_ns(thought_ns);
+        let work_ns = (work_ns + more_ns).max(0.0);
         let send = Step::Send { flow, left: of.messages.max(1) };
         self.push(at, activity, [send, Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns }]);
     }
@@ -512,11 +512,6 @@ fn draw<T: MixValue>(mix: &Mix<T>, random: &mut SmallRng) -> u64 {
 /// The step that takes `cost`.
 fn work(cost: EndCost) -> Step {
     Step::Work { path_ns: whole(cost.path_ns).max(1), cpu_ns: cost.cpu_ns }
-}
-
-/// Work with what is left beside it: the work, and a time beside the CPU.
-fn with_rest(work_ns: f64, rest: RestTime) -> (f64, f64) {
-    if rest.on_cpu || rest.ns < 0.0 { ((work_ns + rest.ns).max(0.0), 0.0) } else { (work_ns, rest.ns) }
 }
 
 /// Whole nanoseconds, of which no run needs more than [`LONGEST_NS`].

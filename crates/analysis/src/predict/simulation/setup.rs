@@ -33,12 +33,30 @@ pub(in crate::predict) struct Rest {
     pub(in crate::predict) stay: Option<f64>,
 }
 
+/// Nobody sleeps for less: falling asleep and waking take as long. Whoever slept for a little while on a busy CPU would have to wait for all
+/// others.
+const LEAST_SLEEP_NS: f64 = 10_000.0;
+
 /// A time that nothing else explains.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in crate::predict) struct RestTime {
     pub(in crate::predict) ns: f64,
-    /// Whether it is CPU time.
-    pub(in crate::predict) on_cpu: bool,
+    /// How much of it may be CPU time.
+    pub(in crate::predict) most_cpu_ns: f64,
+}
+
+impl RestTime {
+    /// The part that is work, and the one that is waiting. Of a time that is too long already, `thought_ns` of waiting are left out
+    /// before work is.
+    pub(in crate::predict) fn work_and_wait_ns(self, thought_ns: f64) -> [f64; 2] {
+        let beside_ns = self.ns - self.most_cpu_ns;
+        let wait_ns = match self.ns {
+            too_long if too_long <= 0.0 => too_long.max(-thought_ns),
+            _ if beside_ns < LEAST_SLEEP_NS => 0.0,
+            _ => beside_ns,
+        };
+        [self.ns - wait_ns, wait_ns]
+    }
 }
 
 /// What a run came to.
