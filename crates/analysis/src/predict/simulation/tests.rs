@@ -1,11 +1,12 @@
 //! The simulation against closed forms, and that it ends whatever the scenario is.
 
+use super::cpus::Cpus;
 use super::run::simulate;
-use super::setup::{Rest, Simulated, SimulationSetup};
+use super::setup::{Rest, RestTime, Simulated, SimulationSetup};
 use crate::predict::case_costs::{FlowEnd, MeasuredCosts};
 use crate::predict::fixture::{
-    WAKE_NS, add_interrupts, add_late_answers, add_sleepy_stream, add_stream_that_slept, costs, flow,
-    message_ns, scenario, us,
+    WAKE_NS, add_interrupts, add_late_answers, add_sleepy_stream, add_stream_that_slept, add_think_time,
+    costs, flow, message_ns, scenario, us,
 };
 use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
@@ -134,6 +135,66 @@ fn only_idle_cpus_are_paid_for_by_who_sends_to_one_and_who_wakes_on_one() {
     near(of(true) + of(false) + woken.cpu_ns, 4.0 * message_ns(64.0), 0.01);
     near(of(false), message_ns(64.0), 0.01);
     assert!(of(true) > of(false) && woken.cpu_ns > 0.0 && woken.delay_ns >= woken.cpu_ns, "{woken:?}");
+}
+
+#[test]
+fn what_a_mechanism_costs_beyond_an_idle_cpu_is_paid_on_busy_cpus_too() {
+    let mut known = MeasuredCosts::default();
+    // On two CPUs one costs each end a message and a half more than on one, and the other two and a half: one of that is its own.
+    add_interrupts(&mut known, "fast", 1.75);
+    add_interrupts(&mut known, "slow", 2.25);
+    let busy_ns = |name: &str| {
+        let flow = Flow { mechanism: Spec::plain(name), ..flow(0, 1) };
+        let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, 0.0);
+        drawn.answered(FlowEnd::To, 64.0, Ends::Apart, false).cpu_ns
+    };
+    near(busy_ns("fast"), message_ns(64.0), 0.01);
+    near(busy_ns("slow"), 1.5 * message_ns(64.0), 0.01);
+}
+
+#[test]
+fn caches_are_cold_on_cpus_that_were_idle() {
+    let mut known = costs();
+    add_think_time(&mut known, "fast", false, 0.0);
+    add_think_time(&mut known, "fast", true, 8000.0);
+    let drawn = |coldness| FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, coldness);
+    let (warm, cold) = (drawn(0.0), drawn(1.0));
+    for ends in [Ends::Together, Ends::Apart] {
+        assert_eq!(
+            cold.answered(FlowEnd::To, 64.0, ends, true),
+            warm.answered(FlowEnd::To, 64.0, ends, true)
+        );
+    }
+    // Either end wakes once in a round trip.
+    let woken = |drawn: &DrawnCosts| drawn.wake(FlowEnd::To, 64.0, 0.0);
+    near(woken(&cold).cpu_ns - woken(&warm).cpu_ns, 4000.0, 0.01);
+    near(woken(&cold).delay_ns - woken(&warm).delay_ns, 4000.0, 0.01);
+    near(drawn(1.0).wake_for_time(0.0).cpu_ns, 4000.0, 0.01);
+}
+
+#[test]
+fn what_nothing_explains_is_work_as_far_as_that_was_seen_and_no_short_sleep() {
+    let of = |ns, most_cpu_ns, thought_ns| RestTime { ns, most_cpu_ns }.work_and_wait_ns(thought_ns);
+    assert_eq!(of(3000.0, 5000.0, 0.0), [3000.0, 0.0]);
+    assert_eq!(of(25_000.0, 5000.0, 0.0), [5000.0, 20_000.0]);
+    assert_eq!(of(8000.0, 0.0, 0.0), [8000.0, 0.0], "nobody sleeps for so short a time");
+    // Of what is too long already, a think time is left out before work.
+    assert_eq!(of(-3000.0, 5000.0, 2000.0), [-1000.0, -2000.0]);
+}
+
+#[test]
+fn a_thread_that_has_just_run_is_left_where_it_waits() {
+    let mut cpus = Cpus::new(2, vec![vec![0, 1]; 3]);
+    // The first two take turns on one CPU; the third has the other.
+    cpus.occupy(0, 0);
+    cpus.occupy(1, 2);
+    cpus.enqueue(0, 1);
+    assert_eq!(cpus.next(0, 1_000_000), Some(1));
+    cpus.enqueue(0, 0);
+    assert_eq!(cpus.next(1, 1_100_000), None, "it has run until a moment ago");
+    assert_eq!(cpus.idle_since(1), Some(1_100_000));
+    cpus.occupy(1, 2);
+    assert_eq!(cpus.next(1, 1_600_000), Some(0));
 }
 
 #[test]
