@@ -65,6 +65,8 @@ pub(super) struct DrawnCosts {
     /// What a round trip takes besides when the server works for so many nanoseconds before it answers; ascending, none where that was
     /// not measured.
     late_answers: Vec<(f64, LateAnswer)>,
+    /// What a client that does not sleep works with an answer for what it would else be woken for.
+    noticed_ns: f64,
     /// By how much longer a round trip takes for caches as cold as they are on CPUs that were idle. On one that was busy, messages cost what
     /// they do back to back: PostgreSQL with all of its clients on one CPU gains no more from a Unix socket than that.
     cold_ns: f64,
@@ -195,6 +197,7 @@ impl FlowCosts {
         let idle_work_ns =
             self.most_idle_work_ns * draw.as_mut().map_or(0.5, |draw| draw.random.random_range(0.0..=1.0));
         let interrupt_share = interrupt_share(draw);
+        let noticed_ns = apart.as_ref().map_or(0.0, |apart| idle_work_ns * woken_for_nothing(apart, &worked));
         let late_answers =
             apart.as_ref().map(|apart| late_answers(apart, &worked, idle_work_ns)).unwrap_or_default();
         DrawnCosts {
@@ -204,6 +207,7 @@ impl FlowCosts {
             stream_apart,
             wakes,
             late_answers,
+            noticed_ns,
             cold_ns: coldness * cold_ns,
             stay,
             stay_off: off,
@@ -294,11 +298,20 @@ fn wakes(apart: &CaseLines, slept: &[(u64, f64)]) -> Vec<(f64, f64)> {
     std::iter::once(shortest).chain(slept.iter().map(of)).collect()
 }
 
+/// How often a client is woken for nothing that it waits for, as its switches tell of late answers.
+fn woken_for_nothing(apart: &CaseLines, worked: &[(u64, CaseLines)]) -> f64 {
+    worked.iter().map(|(_, lines)| more_switches(apart, lines)).fold(0.0, f64::max)
+}
+
+fn more_switches(apart: &CaseLines, late: &CaseLines) -> f64 {
+    (late.switches[0] - apart.switches[0]).clamp(0.0, 1.0)
+}
+
 /// What a round trip takes besides, by how long the server works: nothing where it answers at once. A client that is woken meanwhile,
 /// as its switches tell of late answers, works for `idle_work_ns` then; answers that come before it sleeps again wait for that.
 fn late_answers(apart: &CaseLines, worked: &[(u64, CaseLines)], idle_work_ns: f64) -> Vec<(f64, LateAnswer)> {
-    let more_switches = |lines: &CaseLines| (lines.switches[0] - apart.switches[0]).clamp(0.0, 1.0);
-    let woken = worked.iter().map(|(_, lines)| more_switches(lines)).fold(0.0, f64::max);
+    let more_switches = |lines: &CaseLines| more_switches(apart, lines);
+    let woken = woken_for_nothing(apart, worked);
     let of = |(work_ns, lines): &(u64, CaseLines)| {
         let work_ns = *work_ns as f64;
         let server_ns = lines.server.at(SMALL_BYTES) - work_ns - apart.server.at(SMALL_BYTES);
@@ -405,6 +418,11 @@ impl DrawnCosts {
     pub(super) fn wake_for_time(&self, idle_ns: f64) -> WakeCost {
         let cpu_ns = self.cold_ns / 2.0;
         WakeCost { delay_ns: self.longer_wake_ns(idle_ns) + cpu_ns, cpu_ns }
+    }
+
+    /// What a client does that did not sleep until its answer came, but notices with it that its message was taken.
+    pub(super) fn noticed(&self) -> EndCost {
+        EndCost { path_ns: self.noticed_ns, cpu_ns: self.noticed_ns, switches: 0.0 }
     }
 
     /// What it takes until the client goes on with an answer of `bytes`, on a CPU that is idle.

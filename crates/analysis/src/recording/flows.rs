@@ -5,7 +5,7 @@ use super::channels::{Channel, Exchange, Talk};
 use super::messages::Message;
 use super::threads::Before;
 use model::communication::Communication;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of messages that must begin while another flow's are dealt with.
 const CAUSED: f64 = 0.8;
@@ -116,7 +116,9 @@ pub(super) fn find_causes(flows: &mut [FlowDraft], unseen: &mut Vec<String>) {
                 best = Some((share, before));
             }
         }
-        let Some((_, before)) = best else { continue };
+        let Some(before) = best.map(|(_, before)| before).or_else(|| shared_cause(flows, at, &begun)) else {
+            continue;
+        };
         if comes_back(flows, at, before) {
             let text = "a message that is sent while one of the same process is dealt with is a flow of its own here, for \
                         it would come back to who waits";
@@ -129,6 +131,47 @@ pub(super) fn find_causes(flows: &mut [FlowDraft], unseen: &mut Vec<String>) {
         let per_message = flows[at].count() as f64 / flows[before].count() as f64;
         flows[at].after = Some((before, per_message));
     }
+}
+
+/// The flow after which the one at `at`, whose messages were `begun` then, is taken to be where several connections of one process cause
+/// it together: a proxy takes any of its connections to a server for the request of any client. Each of these has one of those.
+fn shared_cause(flows: &[FlowDraft], at: usize, begun: &[u64]) -> Option<usize> {
+    let callers = || flows.iter().enumerate().filter(|(_, flow)| flow.to == flows[at].from);
+    let processes: BTreeSet<u32> = callers().map(|(_, flow)| flow.from).collect();
+    let is_taken = |cause: usize| {
+        let beside = |flow: &FlowDraft| flow.from == flows[at].from && flow.to == flows[at].to;
+        flows.iter().any(|flow| beside(flow) && flow.after.is_some_and(|(before, _)| before == cause))
+    };
+    let of_process = |process: u32| {
+        let group: Vec<(usize, Vec<(u64, u64)>)> = callers()
+            .filter(|(before, flow)| *before != at && flow.from == process)
+            .map(|(before, flow)| (before, dealt_with(flow)))
+            .collect();
+        let mut spans: Vec<(u64, u64)> = group.iter().flat_map(|(_, spans)| spans.iter().copied()).collect();
+        spans.sort_unstable();
+        let share = share_during(begun, &united(&spans));
+        let free = group.into_iter().filter(|(before, _)| !is_taken(*before));
+        let nearest = free
+            .max_by(|(_, one), (_, other)| share_during(begun, one).total_cmp(&share_during(begun, other)));
+        nearest.filter(|_| share >= CAUSED).map(|(before, _)| (share, before))
+    };
+    processes
+        .into_iter()
+        .filter_map(of_process)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, before)| before)
+}
+
+/// Spans that overlap as one, of `spans` in the order of their beginning.
+fn united(spans: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut united: Vec<(u64, u64)> = Vec::new();
+    for (from, until) in spans {
+        match united.last_mut().filter(|(_, last)| from <= last) {
+            Some((_, last)) => *last = (*last).max(*until),
+            None => united.push((*from, *until)),
+        }
+    }
+    united
 }
 
 /// Whether what comes of `before` would end at a process that has to do with it still, if the flow at `at` were after it.

@@ -217,6 +217,34 @@ fn a_pipeline_is_a_stream_after_a_stream() {
 }
 
 #[test]
+fn connections_of_a_proxy_that_serve_any_client_come_after_one_each() {
+    let mut script = Script::default();
+    let another = script.communication.objects[2].clone();
+    script.communication.objects.push(another);
+    for at in 0..40 {
+        // Each of two connections to clients has each of two to the store as often.
+        let (client, store) = (at % 2, if at / 2 % 2 == 0 { 2 } else { 4 });
+        script.work(0, 3_000).send(0, (client, 0), 64).receive(1, (client, 1), 64, 10);
+        script.work(1, 700).exchange_on(store, 1, 2, 32, 8_192);
+        script.work(1, 1_500).send(1, (client, 1), 128).receive(0, (client, 0), 128, 4_000);
+    }
+    let scenario = read(&script.scenario().unwrap());
+    let mut causes: Vec<usize> = scenario
+        .flows
+        .iter()
+        .filter(|flow| flow.from == 1)
+        .map(|flow| {
+            let Begin::After { flow: cause, per_message } = flow.begin else { panic!("{flow:?}") };
+            assert!((per_message - 1.0).abs() < 1e-9 && scenario.flows[cause].from == 0, "{flow:?}");
+            cause
+        })
+        .collect();
+    causes.sort_unstable();
+    causes.dedup();
+    assert_eq!(causes.len(), 2, "{scenario:?}");
+}
+
+#[test]
 fn who_asks_several_at_once_begins_them_together() {
     let mut script = Script::default();
     for _ in 0..10 {

@@ -340,10 +340,12 @@ impl<'a> Run<'a> {
                 let from = self.scenario.flows[flow].from;
                 let ends = if is_together { Ends::Together } else { Ends::Apart };
                 let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends, false);
+                let late = self.late_answer(flow, cpu, ends, work_ns);
+                let cost = if late.is_some() { cost } else { cost.and(self.setup.costs[flow].noticed()) };
                 self.push(from, to, [Step::Answered { flow }, work(cost)]);
                 self.processes[from].switches += cost.switches;
                 self.processes[from].go_on(to);
-                let cost = match self.late_answer(flow, cpu, ends, work_ns) {
+                let cost = match late {
                     Some(late) => {
                         self.processes[from].cpu_ns += late.client_ns;
                         self.processes[from].switches += late.client_switches;
