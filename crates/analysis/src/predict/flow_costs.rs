@@ -394,7 +394,7 @@ impl DrawnCosts {
         let Some(lines) = &self.apart else { return WakeCost::default() };
         let beside_ns = lines.elapsed.at(bytes) - lines.client.at(bytes) - lines.server.at(bytes);
         let delay_ns = (beside_ns.max(0.0) / 2.0 + longer_ns).max(0.0);
-        // Either end wakes once in a round trip, and then has half of what cold caches cost it.
+        // Each end wakes once in a round trip, and then has half of what cold caches cost it.
         let cpu_ns = self.waking_ns(end, Ends::Apart) + self.cold_ns / 2.0;
         WakeCost { delay_ns: delay_ns + cpu_ns, cpu_ns }
     }

@@ -165,7 +165,7 @@ fn caches_are_cold_on_cpus_that_were_idle() {
             warm.answered(FlowEnd::To, 64.0, ends, true)
         );
     }
-    // Either end wakes once in a round trip.
+    // Each end wakes once in a round trip.
     let woken = |drawn: &DrawnCosts| drawn.wake(FlowEnd::To, 64.0, 0.0);
     near(woken(&cold).cpu_ns - woken(&warm).cpu_ns, 4000.0, 0.01);
     near(woken(&cold).delay_ns - woken(&warm).delay_ns, 4000.0, 0.01);
