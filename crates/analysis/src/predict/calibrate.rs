@@ -47,11 +47,7 @@ pub(super) fn calibrated(
         }
         // What is not there cannot be left out.
         for (rest, flow) in rests.iter_mut().zip(&scenario.flows) {
-            let thought_ns = match &flow.begin {
-                Begin::Closed { think_time } => think_time.mean(),
-                Begin::Open(_) | Begin::After { .. } => 0.0,
-            };
-            rest.begin.ns = rest.begin.ns.max(-(flow.client_work.mean() + thought_ns));
+            rest.begin.ns = rest.begin.ns.max(-(flow.client_work.mean() + flow.begin.thought_ns()));
             rest.answer.ns = rest.answer.ns.max(-flow.server_work.mean());
         }
     }

@@ -271,8 +271,7 @@ fn slept_once(costs: &MeasuredCosts) -> Vec<[FittedCase; 2]> {
 /// What idle CPUs cost client and server for a sleep, as measured or as at other `moments`: the least of all `pairs`. What a mechanism
 /// costs beyond that on two CPUs are caches that move between them, and these do so between busy CPUs as well.
 fn idle_ns(pairs: &[[FittedCase; 2]], moments: Option<u64>) -> [f64; 2] {
-    let draw = || moments.map(|moments| CostDraw { random: SmallRng::seed_from_u64(moments), moments });
-    let lines = pairs.iter().map(|pair| pair.each_ref().map(|fitted| fitted.lines(draw().as_mut())));
+    let lines = pairs.iter().map(|pair| pair.each_ref().map(|fitted| common_lines(fitted, moments)));
     let lines: Vec<[CaseLines; 2]> = lines.collect();
     [FlowEnd::From, FlowEnd::To].map(|end| {
         let more = |[together, apart]: &[CaseLines; 2]| {
@@ -282,11 +281,15 @@ fn idle_ns(pairs: &[[FittedCase; 2]], moments: Option<u64>) -> [f64; 2] {
     })
 }
 
+/// The lines of `fitted`, as measured or as at other `moments`: all flows have the same draw of them.
+fn common_lines(fitted: &FittedCase, moments: Option<u64>) -> CaseLines {
+    let mut draw = moments.map(|moments| CostDraw { random: SmallRng::seed_from_u64(moments), moments });
+    fitted.lines(draw.as_mut())
+}
+
 /// By how much longer round trips take after sleep, in the mean of `pairs`, as measured or as at other `moments`.
 fn longer_ns(pairs: &[[FittedCase; 2]], moments: Option<u64>) -> f64 {
-    // All flows have the same draw of it.
-    let draw = || moments.map(|moments| CostDraw { random: SmallRng::seed_from_u64(moments), moments });
-    let elapsed_ns = |fitted: &FittedCase| fitted.lines(draw().as_mut()).elapsed.at(SMALL_BYTES);
+    let elapsed_ns = |fitted: &FittedCase| common_lines(fitted, moments).elapsed.at(SMALL_BYTES);
     mean(&pairs.iter().map(|[plain, after]| elapsed_ns(after) - elapsed_ns(plain)).collect::<Vec<_>>())
         .max(0.0)
 }

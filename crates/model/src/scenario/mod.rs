@@ -146,6 +146,16 @@ pub enum Begin {
     },
 }
 
+impl Begin {
+    /// The mean think time, in nanoseconds; 0 where there is none.
+    pub fn thought_ns(&self) -> f64 {
+        match self {
+            Self::Closed { think_time } => think_time.mean(),
+            Self::Open(_) | Self::After { .. } => 0.0,
+        }
+    }
+}
+
 /// What was seen of a flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -404,11 +404,7 @@ impl<'a> Run<'a> {
         let of = &self.scenario.flows[flow];
         let work_ns = draw(&of.client_work, &mut self.channels[flow].random) as f64;
         let rest = self.setup.rests[flow].begin;
-        let thought_ns = match &of.begin {
-            Begin::Closed { think_time } => think_time.mean(),
-            Begin::Open(_) | Begin::After { .. } => 0.0,
-        };
-        let [more_ns, _] = rest.work_and_wait_ns(thought_ns);
+        let [more_ns, _] = rest.work_and_wait_ns(of.begin.thought_ns());
         let work_ns = (work_ns + more_ns).max(0.0);
         let send = Step::Send { flow, left: of.messages.max(1) };
         self.push(at, activity, [send, Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns }]);
