@@ -127,6 +127,6 @@ pub struct RecordingStretch {
     pub recorded: bool,
     /// How long it was.
     pub ns: u64,
-    /// How far the processes came in it: their context switches.
+    /// How far the processes came in it: how often they sent something.
     pub progress: u64,
 }

@@ -1,8 +1,13 @@
 //! How a scenario was seen to behave, as far as it was.
 
+use super::size_line::standard_normal;
 use crate::stats::median;
 use model::Scenario;
 use model::scenario::{Behaviour, FlowBehaviour, ProcessBehaviour};
+use rand::rngs::SmallRng;
+
+/// Half the width of a 95% interval for a standard deviation of 1.
+const NORMAL_95: f64 = 1.96;
 
 /// How flows and processes were seen to do, in the order of the scenario; `None` of those of which it is not known.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +20,8 @@ pub struct Measured {
     pub on_one_cpu: Vec<Option<f64>>,
     /// By which share recording had slowed it, which is taken out of the rest; 0 where there was nothing to take out.
     pub slowdown: f64,
+    /// How far all times may be off for what is not known of that: the standard deviation of their logarithm.
+    pub off: f64,
 }
 
 impl Measured {
@@ -39,6 +46,25 @@ impl Measured {
             processes: scenario.processes.iter().map(process).collect(),
             on_one_cpu: scenario.flows.iter().map(|flow| flow.recorded.as_ref()?.on_one_cpu).collect(),
             slowdown,
+            off: off(scenario),
+        }
+    }
+
+    /// The same as it might have been, with what is not known of the slowdown.
+    pub(super) fn drawn(&self, random: &mut SmallRng) -> Self {
+        let faster = (self.off * standard_normal(random)).exp();
+        let flow = |flow: FlowBehaviour| FlowBehaviour {
+            per_s: flow.per_s * faster,
+            round_trip_ns: flow.round_trip_ns.map(|ns| ns / faster),
+        };
+        let process = |process: ProcessBehaviour| ProcessBehaviour {
+            switches_per_s: process.switches_per_s * faster,
+            ..process
+        };
+        Self {
+            flows: self.flows.iter().map(|known| known.map(flow)).collect(),
+            processes: self.processes.iter().map(|known| known.map(process)).collect(),
+            ..self.clone()
         }
     }
 
@@ -66,6 +92,7 @@ impl Measured {
             processes: (0..first.processes.len()).map(process).collect(),
             on_one_cpu: vec![None; first.flows.len()],
             slowdown: 0.0,
+            off: 0.0,
         })
     }
 
@@ -73,4 +100,12 @@ impl Measured {
     pub fn is_empty(&self) -> bool {
         self.flows.iter().all(Option::is_none)
     }
+}
+
+/// How far the times of `scenario` are off for what is not known of its slowdown, from that one's 95% interval.
+fn off(scenario: &Scenario) -> f64 {
+    let interval = scenario.recorded.as_ref().and_then(|recorded| recorded.slowdown_interval);
+    let [low, high] = interval.unwrap_or_default().map(|share| share.max(0.0).ln_1p());
+    let off = (high - low) / 2.0 / NORMAL_95;
+    if off.is_finite() { off } else { 0.0 }
 }

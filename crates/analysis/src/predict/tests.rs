@@ -103,6 +103,20 @@ fn what_recording_cost_is_taken_out() {
     for (change, cycle_ns) in [(slow, 1e9 / 15_000.0), (quick, 1e5)] {
         assert!((change.ratio * (cycle_ns + more_ns) / cycle_ns - 1.0).abs() < 0.02, "{change:?}");
     }
+    // Where it is hardly known, the change is not either.
+    let width = |slowdown_interval| {
+        let recorded = Recording { slowdown_interval, ..recording(Some(0.5)) };
+        let before = Scenario { recorded: Some(recorded), ..before.clone() };
+        let measured = Measured::recorded(&before);
+        let options = PredictOptions { draws: 40, ..QUICK };
+        let found = predict(&before, &exchanged(&before, "slow"), &costs(), &measured, &[0], options);
+        let (low, high) = found.flows[0].per_s.unwrap().ratio_interval;
+        high - low
+    };
+    let (unknown, known) = (width(Some([0.0, 1.0])), width(Some([0.49, 0.51])));
+    assert!(unknown > 1.15 * known, "{unknown} {known}");
+    // A file may say anything.
+    assert!(width(Some([f64::NAN, f64::INFINITY])).is_finite());
 }
 
 #[test]
@@ -136,7 +150,7 @@ fn receivers_are_put_where_they_were_seen() {
     for seen in [0.1, 0.8] {
         let flows = vec![Some(FlowBehaviour { per_s: 10_000.0, round_trip_ns: None }); 2];
         let measured =
-            Measured { flows, processes: vec![None; 3], on_one_cpu: vec![Some(seen); 2], slowdown: 0.0 };
+            Measured { flows, processes: vec![None; 3], on_one_cpu: vec![Some(seen); 2], slowdown: 0.0, off: 0.0 };
         let found = run(&calibrated(&free, &measured, None, 5, run)).on_one_cpu;
         assert!(found.iter().flatten().all(|share| (share - seen).abs() < 0.05), "{seen}: {found:?}");
     }
@@ -168,6 +182,7 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
         processes: was.processes.iter().copied().map(Some).collect(),
         on_one_cpu: vec![None; 4],
         slowdown: 0.0,
+        off: 0.0,
     };
     let rests = calibrated(&crowd, &measured, None, 10, |rests| {
         let (costs, quantum_ns) = (&costs, 2_000_000);

@@ -5,7 +5,7 @@ use model::communication::RecordingStretch;
 
 /// Off, on, on, off.
 const GROUP: usize = 4;
-/// Fewer switches in a group tell nothing.
+/// Fewer messages in a group tell nothing.
 const LEAST_PROGRESS: u64 = 40;
 /// Fewer groups give no interval.
 const LEAST_GROUPS: usize = 3;
@@ -36,7 +36,7 @@ pub fn slowdown(stretches: &[RecordingStretch]) -> Result<MeanEstimate, String> 
         .collect();
     if ratios.len() < LEAST_GROUPS {
         return Err(
-            "what recording cost is not known: the program was switched too rarely to tell how far it came"
+            "what recording cost is not known: the program sent too little to tell how far it came"
                 .to_owned(),
         );
     }

@@ -12,7 +12,7 @@ pub(super) trait ProcessEvents {
     /// Switches the events of calls on or off.
     fn switch(&mut self, on: bool) -> Result<(), Failure>;
 
-    /// How often the threads were switched so far, recorded or not.
+    /// How often the threads have sent something so far, recorded or not.
     fn progress(&mut self) -> Result<u64, Failure>;
 
     /// Sleeps until there are urgent events, or for so long.

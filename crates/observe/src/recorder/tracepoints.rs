@@ -2,7 +2,7 @@
 //! whatever it makes (`inherit`), so that no fork is too fast to be followed. All events of a CPU go into one ring, which is
 //! read out while the program runs.
 
-use super::calls::{filter, meaning};
+use super::calls::{filter, meaning, sends_filter};
 use super::clock::now_ns;
 use super::process_events::{EventsInOrder, ProcessEvents};
 use super::raw::{RawEvent, RawKind};
@@ -40,7 +40,7 @@ pub(super) struct TracepointEvents {
     /// One leader for each thread and CPU, which switches its group on and off.
     leaders: Vec<Counter>,
     members: Vec<Counter>,
-    /// Counts context switches whether events are recorded or not.
+    /// Counts calls that send whether events are recorded or not.
     progress: Vec<Counter>,
     enter: Form,
     exit: Form,
@@ -84,7 +84,8 @@ impl TracepointEvents {
             for (at, cpu) in cpus.iter().enumerate() {
                 events.open_on(*tid, *cpu, at)?;
             }
-            events.progress.push(switches_of(*tid)?);
+            let sends = sends_of(*tid, events.enter.id)?;
+            events.progress.push(sends);
         }
         Ok(events)
     }
@@ -175,17 +176,21 @@ impl ProcessEvents for TracepointEvents {
     }
 }
 
-/// Counts how often the thread `tid` and what it makes are switched.
-fn switches_of(tid: u32) -> Result<Counter, Failure> {
-    let mut switches = Builder::new(Software::CONTEXT_SWITCHES);
-    switches.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
-    counter(&switches, "context switches")
+/// Counts what the thread `tid` and what it makes send, by the tracepoint with which calls begin.
+fn sends_of(tid: u32, enter: u64) -> Result<Counter, Failure> {
+    const WHAT: &str = "the calls that send";
+    let mut sends = Builder::new(Tracepoint::with_id(enter));
+    sends.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
+    let sends = counter(&sends, WHAT)?;
+    let filter = CString::new(sends_filter()).unwrap_or_default();
+    sys::perf_event::set_filter(&sends, &filter).or_fail("ioctl(PERF_EVENT_IOC_SET_FILTER)", WHAT)?;
+    Ok(sends)
 }
 
 /// What such counters have counted together.
 fn sum_of(counters: &mut [Counter]) -> Result<u64, Failure> {
     let counts = counters.iter_mut().map(Counter::read);
-    counts.sum::<Result<u64, _>>().map_err(|error| refused("the count of context switches", &error))
+    counts.sum::<Result<u64, _>>().map_err(|error| refused("the count of calls that send", &error))
 }
 
 /// Sleeps until one of `fds` can be read, or for so long.
