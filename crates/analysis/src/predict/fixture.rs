@@ -1,7 +1,7 @@
 //! Costs and scenarios for the tests: mechanisms whose costs are known exactly.
 
 use super::case_costs::{CaseSlice, CostCase, EndPlace, MeasuredCosts};
-use model::scenario::{Begin, Flow, Mix, Process, Roots};
+use model::scenario::{Begin, Flow, Mix, Process, Turns};
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec, Workload};
 
@@ -140,7 +140,8 @@ pub(super) fn scenario(cpus: &[&[u32]], flows: Vec<Flow>) -> Scenario {
     let process = |(at, cpus): (usize, &&[u32])| Process {
         name: format!("p{at}"),
         cpus: cpus.to_vec(),
-        roots: Roots::InTurn,
+        roots: Turns::InTurn,
+        serves: Turns::InTurn,
         recorded: None,
     };
     Scenario {

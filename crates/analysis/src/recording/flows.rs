@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of messages that must begin while another flow's are dealt with.
 const CAUSED: f64 = 0.8;
-/// The share of requests that must begin while another of the same process is open, so that it makes them all at once.
+/// The share of requests that must begin while another of the same process is open, so that it makes or serves them all at once.
 const TOGETHER: f64 = 0.1;
 
 /// A flow in the making.
@@ -239,12 +239,29 @@ fn share_during(begun: &[u64], spans: &[(u64, u64)]) -> f64 {
 }
 
 /// Whether `process` makes the requests that it begins by itself all at once.
-pub(super) fn are_together(flows: &[FlowDraft], process: u32) -> bool {
-    let roots = flows.iter().enumerate().filter(|(_, flow)| flow.from == process && flow.after.is_none());
-    let mut spans: Vec<(u64, u64, usize)> = roots
-        .filter_map(|(at, flow)| if let Talk::Exchanges(all) = &flow.talk { Some((at, all)) } else { None })
-        .flat_map(|(at, all)| all.iter().map(move |exchange| (exchange.begun_ns(), exchange.ended_ns(), at)))
-        .collect();
+pub(super) fn begins_together(flows: &[FlowDraft], process: u32) -> bool {
+    let is_root = |flow: &FlowDraft| flow.from == process && flow.after.is_none();
+    overlap(flows, is_root, |exchange| (exchange.begun_ns(), exchange.ended_ns()))
+}
+
+/// Whether `process` receives requests before it has answered others.
+pub(super) fn serves_together(flows: &[FlowDraft], process: u32) -> bool {
+    overlap(flows, |flow| flow.to == process, |exchange| (exchange.asked_ns(), exchange.answered_ns()))
+}
+
+/// Whether more than a few of the requests of those `flows` that are `meant` fall into one of another of them, each of which has the
+/// span that `span` says.
+fn overlap(
+    flows: &[FlowDraft],
+    is_meant: impl Fn(&FlowDraft) -> bool,
+    span: impl Fn(&Exchange) -> (u64, u64),
+) -> bool {
+    let mut spans: Vec<(u64, u64, usize)> = Vec::new();
+    for (at, flow) in flows.iter().enumerate().filter(|(_, flow)| is_meant(flow)) {
+        if let Talk::Exchanges(all) = &flow.talk {
+            spans.extend(all.iter().map(&span).map(|(from, until)| (from, until, at)));
+        }
+    }
     spans.sort_unstable();
     let (mut overlapping, mut last) = (0, (0, usize::MAX));
     for (from, until, at) in &spans {

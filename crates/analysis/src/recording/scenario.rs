@@ -1,13 +1,13 @@
 //! From flows to the scenario: names, mixes, shares of the time. What cannot be in a scenario is said in it.
 
 use super::channels::{Exchange, Talk, channels};
-use super::flows::{FlowDraft, are_together, find_causes, flows};
+use super::flows::{FlowDraft, begins_together, find_causes, flows, serves_together};
 use super::messages::{Message, messages};
 use super::threads::before;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
 use model::params::EPOLL_ROOM;
-use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario};
+use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Turns, Scenario};
 use model::units::{Nanoseconds, Size};
 use model::{Invalid, Spec, Workload};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,8 @@ pub fn scenario_of(
             Process {
                 name: names.unique(&of.name, "process"),
                 cpus: of.cpus.clone(),
-                roots: if are_together(&drafts, *process) { Roots::Together } else { Roots::InTurn },
+                roots: if begins_together(&drafts, *process) { Turns::Together } else { Turns::InTurn },
+                serves: if serves_together(&drafts, *process) { Turns::Together } else { Turns::InTurn },
                 recorded: (!of.outside).then_some(recorded),
             }
         })

@@ -6,7 +6,7 @@ use model::card::{Card, CardKind, Framing};
 use model::communication::{
     Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind, KernelObject,
 };
-use model::scenario::{Begin, Recording, Roots};
+use model::scenario::{Begin, Recording, Turns};
 use model::testing::cards::card;
 use model::units::Size;
 use model::workload::Workload;
@@ -254,7 +254,7 @@ fn who_asks_several_at_once_begins_them_together() {
         script.receive(0, (0, 0), 6, 0).receive(0, (2, 0), 6, 0);
     }
     let scenario = read(&script.scenario().unwrap());
-    assert_eq!(scenario.processes[0].roots, Roots::Together);
+    assert_eq!(scenario.processes[0].roots, Turns::Together);
     assert_eq!(scenario.flows.len(), 2, "{scenario:?}");
 }
 

@@ -1,7 +1,7 @@
 //! A scenario in the form of its file: names where [`Scenario`] has indices, and text where it has specs.
 
 use super::check::check_names;
-use super::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Roots, Scenario};
+use super::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Turns, Scenario};
 use crate::card::Card;
 use crate::diagnostic::{Diagnostic, unreadable};
 use crate::invalid::{Invalid, printable};
@@ -35,7 +35,9 @@ struct ProcessInFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
-    roots: Roots,
+    roots: Turns,
+    #[serde(default, skip_serializing_if = "is_default")]
+    serves: Turns,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recorded: Option<RecordedProcess>,
 }
@@ -126,6 +128,7 @@ impl File {
             name: process.name,
             cpus: process.cpus,
             roots: process.roots,
+            serves: process.serves,
             recorded: process.recorded,
         };
         Ok(Scenario {
@@ -142,6 +145,7 @@ impl File {
             name: process.name.clone(),
             cpus: process.cpus.clone(),
             roots: process.roots,
+            serves: process.serves,
             recorded: process.recorded.clone(),
         };
         Self {

@@ -66,19 +66,23 @@ pub struct Process {
     /// The logical CPUs on which it may run; any where there are none.
     pub cpus: Vec<u32>,
     /// How it goes through the flows that it begins.
-    pub roots: Roots,
+    pub roots: Turns,
+    /// How it goes through the requests that it receives.
+    pub serves: Turns,
     /// What was seen of it.
     pub recorded: Option<RecordedProcess>,
 }
 
-/// How a process goes through the flows that it begins: those from it that are after no other.
+/// How a process goes through several things that it has to do: the flows that it begins (those from it that are after no other), or the
+/// requests that it receives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Roots {
-    /// One message of each in turn, in the order of the file.
+pub enum Turns {
+    /// One after the other: of the flows that it begins, one message of each in the order of the file; of requests, none before the last one
+    /// is answered.
     #[default]
     InTurn,
-    /// Each as fast as it goes, all at once, as a program does that waits for whichever is answered first.
+    /// All at once, as a program does that waits for whatever comes first: while it waits for an answer, it goes on with others.
     Together,
 }
 

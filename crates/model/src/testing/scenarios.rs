@@ -4,7 +4,7 @@
 //! makes the same scenario again.
 
 use crate::pace::{Arrivals, Rate};
-use crate::scenario::{Begin, Flow, Mix, Process, Roots, Scenario};
+use crate::scenario::{Begin, Flow, Mix, Process, Turns, Scenario};
 use crate::spec::Spec;
 use crate::units::{Nanoseconds, Size};
 
@@ -48,7 +48,8 @@ pub fn random_scenario(mechanisms: &[Spec], draw: Draw<'_>) -> Scenario {
     let process = |at: usize| Process {
         name: format!("p{at}"),
         cpus: Vec::new(),
-        roots: if at.is_multiple_of(2) { Roots::InTurn } else { Roots::Together },
+        roots: if at.is_multiple_of(2) { Turns::InTurn } else { Turns::Together },
+        serves: if at.is_multiple_of(3) { Turns::Together } else { Turns::InTurn },
         recorded: None,
     };
     Scenario {

@@ -2,7 +2,7 @@
 //!
 //! It is one thread that does one step after another. Each flow that it begins is an activity, and so is each request that it
 //! received: an activity that waits for an answer or for its time lets others go on, except that a process that is at a request
-//! takes no other before it has answered, as one does that serves one after the other.
+//! takes no other before it has answered, unless it serves several at once (`serves`).
 
 use std::collections::VecDeque;
 

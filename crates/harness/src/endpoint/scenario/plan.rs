@@ -2,10 +2,11 @@
 //!
 //! A process has one thread, which waits for all its flows at once with poll(2). It has a thread for each flow that it receives
 //! and each that it begins where one would not do: where a mechanism has nothing that poll(2) could wait for, or where a circle of
-//! processes could wait for each other for ever, each for the next to read what it sends or to answer it.
+//! processes could wait for each other for ever, each for the next to read what it sends or to answer it; and where it goes on with other
+//! requests while it waits for an answer.
 
 use mechanisms::registry;
-use model::scenario::{Flow, Roots};
+use model::scenario::{Flow, Turns};
 use model::{Scenario, Size};
 
 /// What every mechanism holds of a message that nobody reads yet: as much as a pipe takes at once (`PIPE_BUF`, pipe(7)).
@@ -31,7 +32,8 @@ impl StrandPlan {
 /// The threads of `process`.
 pub(super) fn strands(scenario: &Scenario, process: usize) -> Vec<StrandPlan> {
     let whole = whole(scenario, process);
-    let needs_threads = is_plural(&whole) && (!is_polled(scenario, &whole) || may_lock(scenario, process));
+    let needs_threads = is_plural(&whole)
+        && (!is_polled(scenario, &whole) || may_lock(scenario, process) || asks_meanwhile(scenario, process));
     if !needs_threads {
         return vec![whole];
     }
@@ -45,10 +47,16 @@ fn whole(scenario: &Scenario, process: usize) -> StrandPlan {
     let roots: Vec<usize> = scenario.roots(process).collect();
     let groups = match scenario.processes[process].roots {
         _ if roots.is_empty() => Vec::new(),
-        Roots::InTurn => vec![roots],
-        Roots::Together => roots.into_iter().map(|root| vec![root]).collect(),
+        Turns::InTurn => vec![roots],
+        Turns::Together => roots.into_iter().map(|root| vec![root]).collect(),
     };
     StrandPlan { groups, receives: scenario.received_by(process).collect() }
+}
+
+/// Whether `process` goes on with other requests while it waits for an answer to what it asks for one of them.
+fn asks_meanwhile(scenario: &Scenario, process: usize) -> bool {
+    let mut caused = scenario.received_by(process).flat_map(|flow| scenario.caused_by(flow));
+    scenario.processes[process].serves == Turns::Together && caused.any(|flow| !scenario.flows[flow].is_stream())
 }
 
 /// Whether there are several things to wait for at once.
