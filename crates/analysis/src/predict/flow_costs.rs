@@ -65,8 +65,6 @@ pub(super) struct DrawnCosts {
     /// What a round trip takes besides when the server works for so many nanoseconds before it answers; ascending, none where that was
     /// not measured.
     late_answers: Vec<(f64, LateAnswer)>,
-    /// What a client that does not sleep works with an answer for what it would else be woken for.
-    noticed_ns: f64,
     /// By how much longer a round trip takes for caches as cold as they are on CPUs that were idle. On one that was busy, messages cost what
     /// they do back to back: PostgreSQL with all of its clients on one CPU gains no more from a Unix socket than that.
     cold_ns: f64,
@@ -197,7 +195,6 @@ impl FlowCosts {
         let idle_work_ns =
             self.most_idle_work_ns * draw.as_mut().map_or(0.5, |draw| draw.random.random_range(0.0..=1.0));
         let interrupt_share = interrupt_share(draw);
-        let noticed_ns = apart.as_ref().map_or(0.0, |apart| idle_work_ns * woken_for_nothing(apart, &worked));
         let late_answers =
             apart.as_ref().map(|apart| late_answers(apart, &worked, idle_work_ns)).unwrap_or_default();
         DrawnCosts {
@@ -207,7 +204,6 @@ impl FlowCosts {
             stream_apart,
             wakes,
             late_answers,
-            noticed_ns,
             cold_ns: coldness * cold_ns,
             stay,
             stay_off: off,
@@ -421,11 +417,6 @@ impl DrawnCosts {
     pub(super) fn wake_for_time(&self, idle_ns: f64) -> WakeCost {
         let cpu_ns = self.cold_ns / 2.0;
         WakeCost { delay_ns: self.longer_wake_ns(idle_ns) + cpu_ns, cpu_ns }
-    }
-
-    /// What a client does that did not sleep until its answer came, but notices with it that its message was taken.
-    pub(super) fn noticed(&self) -> EndCost {
-        EndCost { path_ns: self.noticed_ns, cpu_ns: self.noticed_ns, switches: 0.0 }
     }
 
     /// What it takes until the client goes on with an answer of `bytes`, on a CPU that is idle.

@@ -149,8 +149,13 @@ fn receivers_are_put_where_they_were_seen() {
     };
     for seen in [0.1, 0.8] {
         let flows = vec![Some(FlowBehaviour { per_s: 10_000.0, round_trip_ns: None }); 2];
-        let measured =
-            Measured { flows, processes: vec![None; 3], on_one_cpu: vec![Some(seen); 2], slowdown: 0.0, off: 0.0 };
+        let measured = Measured {
+            flows,
+            processes: vec![None; 3],
+            on_one_cpu: vec![Some(seen); 2],
+            slowdown: 0.0,
+            off: 0.0,
+        };
         let found = run(&calibrated(&free, &measured, None, 5, run)).on_one_cpu;
         assert!(found.iter().flatten().all(|share| (share - seen).abs() < 0.05), "{seen}: {found:?}");
     }

@@ -7,7 +7,7 @@ use super::threads::before;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
 use model::params::EPOLL_ROOM;
-use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Turns, Scenario};
+use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario, Turns};
 use model::units::{Nanoseconds, Size};
 use model::{Invalid, Spec, Workload};
 use std::collections::{BTreeMap, BTreeSet};

@@ -259,6 +259,27 @@ fn who_asks_several_at_once_begins_them_together() {
 }
 
 #[test]
+fn who_receives_requests_before_it_has_answered_others_serves_them_together() {
+    for together in [true, false] {
+        let mut script = Script::default();
+        for _ in 0..20 {
+            script.send(0, (0, 0), 64).send(0, (1, 0), 64);
+            script.receive(1, (0, 1), 64, 10);
+            if together {
+                script.receive(1, (1, 1), 64, 0).work(1, 100).send(1, (0, 1), 128);
+            } else {
+                script.send(1, (0, 1), 128).receive(1, (1, 1), 64, 0);
+            }
+            script.send(1, (1, 1), 128);
+            script.receive(0, (0, 0), 128, 10).receive(0, (1, 0), 128, 0);
+        }
+        let scenario = read(&script.scenario().unwrap());
+        let expected = if together { Turns::Together } else { Turns::InTurn };
+        assert_eq!((scenario.flows.len(), scenario.processes[1].serves), (2, expected), "{scenario:?}");
+    }
+}
+
+#[test]
 fn what_comes_back_to_who_waits_is_said() {
     let mut script = Script::default();
     for _ in 0..10 {

@@ -315,6 +315,9 @@ fn any_scenario(random: &mut SmallRng) -> String {
         if random.random_bool(0.5) {
             text = text.replace("[[process]]\n", "[[process]]\nroots = \"together\"\n");
         }
+        if random.random_bool(0.5) {
+            text = text.replace("[[process]]\n", "[[process]]\nserves = \"together\"\n");
+        }
         if Scenario::parse(&text, CARDS).is_ok() {
             return text;
         }

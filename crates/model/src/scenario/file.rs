@@ -1,7 +1,7 @@
 //! A scenario in the form of its file: names where [`Scenario`] has indices, and text where it has specs.
 
 use super::check::check_names;
-use super::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Turns, Scenario};
+use super::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario, Turns};
 use crate::card::Card;
 use crate::diagnostic::{Diagnostic, unreadable};
 use crate::invalid::{Invalid, printable};

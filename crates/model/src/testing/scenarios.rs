@@ -4,7 +4,7 @@
 //! makes the same scenario again.
 
 use crate::pace::{Arrivals, Rate};
-use crate::scenario::{Begin, Flow, Mix, Process, Turns, Scenario};
+use crate::scenario::{Begin, Flow, Mix, Process, Scenario, Turns};
 use crate::spec::Spec;
 use crate::units::{Nanoseconds, Size};
 

@@ -140,10 +140,7 @@ impl CallMeaning {
     /// Whether it sends something, or wakes somebody.
     pub(super) fn sends(self) -> bool {
         use CallMeaning::{Futex, Move, QueueSend, Semaphores, Send, SendAll, SendMany, Signal};
-        matches!(
-            self,
-            Send | SendAll | SendMany | Move { .. } | QueueSend | Semaphores | Futex | Signal
-        )
+        matches!(self, Send | SendAll | SendMany | Move { .. } | QueueSend | Semaphores | Futex | Signal)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::text::layout::Style;
 use crate::{recording, recording_html, recording_svg};
 use analysis::recording::AnalysedScenario;
 use model::Spec;
-use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Turns, Scenario};
+use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario, Turns};
 use model::units::{Nanoseconds, Size};
 
 /// A chain of processes, each of which asks the next; `text` stands wherever text can.

@@ -343,7 +343,6 @@ impl<'a> Run<'a> {
                 let ends = if is_together { Ends::Together } else { Ends::Apart };
                 let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends, false);
                 let late = self.late_answer(flow, cpu, ends, work_ns);
-                let cost = if late.is_some() { cost } else { cost.and(self.setup.costs[flow].noticed()) };
                 self.push(from, to, [Step::Answered { flow }, work(cost)]);
                 self.processes[from].switches += cost.switches;
                 self.processes[from].go_on(to);

@@ -10,7 +10,7 @@ use crate::predict::fixture::{
 };
 use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
-use model::scenario::{Begin, Flow, Mix, RecordedFlow};
+use model::scenario::{Begin, Flow, Mix, RecordedFlow, Turns};
 use model::testing::scenarios::random_scenario;
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec};
@@ -263,6 +263,25 @@ fn a_program_may_work_when_it_is_woken_for_nothing() {
     near(late(&written, 5000.0), -4000.0, 0.01);
     near(late(&program, 5000.0), -1000.0, 0.01);
     assert!(late(&program, 20_000.0).abs() < 10.0);
+}
+
+#[test]
+fn who_serves_several_at_once_goes_on_with_others_while_it_waits() {
+    let after = |cause, to| Flow {
+        begin: Begin::After { flow: cause, per_message: 1.0 },
+        server_work: us(200),
+        ..flow(2, to)
+    };
+    let flows = vec![flow(0, 2), flow(1, 2), after(0, 3), after(1, 4)];
+    let mut proxied = scenario(&[&[0], &[1], &[2], &[3], &[4]], flows);
+    let cpus = [0, 1, 2, 3, 4];
+    let in_turn = run(&proxied, &cpus).behaviour.flows[0].per_s;
+    proxied.processes[2].serves = Turns::Together;
+    let together = run(&proxied, &cpus).behaviour.flows[0].per_s;
+    // Each request takes as long as its store, beside which those of others go on.
+    let alone_ns = 200_000.0 + 8.0 * message_ns(64.0) + 4.0 * WAKE_NS;
+    near(1e9 / together, alone_ns, 0.05);
+    assert!(together > 1.7 * in_turn, "{together} {in_turn}");
 }
 
 #[test]

@@ -56,7 +56,8 @@ fn whole(scenario: &Scenario, process: usize) -> StrandPlan {
 /// Whether `process` goes on with other requests while it waits for an answer to what it asks for one of them.
 fn asks_meanwhile(scenario: &Scenario, process: usize) -> bool {
     let mut caused = scenario.received_by(process).flat_map(|flow| scenario.caused_by(flow));
-    scenario.processes[process].serves == Turns::Together && caused.any(|flow| !scenario.flows[flow].is_stream())
+    scenario.processes[process].serves == Turns::Together
+        && caused.any(|flow| !scenario.flows[flow].is_stream())
 }
 
 /// Whether there are several things to wait for at once.
@@ -140,6 +141,23 @@ mod tests {
         let together =
             scenario(&[("a", "b", "pipe", "reply = \"64\""), ("a", "c", "pipe", "reply = \"64\"")]);
         assert_eq!(strands(&together, 0)[0].groups, [[0], [1]]);
+    }
+
+    #[test]
+    fn whoever_serves_several_at_once_has_a_thread_for_each() {
+        let reply = "reply = \"64\"";
+        let mut proxied = scenario(&[
+            ("a", "b", "pipe", reply),
+            ("a", "b", "pipe", reply),
+            ("b", "c", "pipe", "reply = \"64\"\nafter = \"f0\""),
+        ]);
+        assert_eq!(strands(&proxied, 1).len(), 1);
+        proxied.processes[1].serves = Turns::Together;
+        let receives: Vec<Vec<usize>> = strands(&proxied, 1).into_iter().map(|plan| plan.receives).collect();
+        assert_eq!(receives, [[0], [1]]);
+        // Whoever asks nobody answers at once.
+        proxied.processes[2].serves = Turns::Together;
+        assert_eq!(strands(&proxied, 2).len(), 1);
     }
 
     #[test]
