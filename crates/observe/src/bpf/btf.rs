@@ -101,6 +101,12 @@ impl Btf {
         self.members.get(&(structure, member.to_owned())).copied()
     }
 
+    /// Where `task_struct`, one of those that were wanted, has how often a thread slept, and how often it was switched without.
+    pub(crate) fn switches_of_thread(&self) -> Option<[i16; 2]> {
+        let [slept, preempted] = ["nvcsw", "nivcsw"].map(|member| self.member("task_struct", member));
+        Some([slept?, preempted?])
+    }
+
     /// Where `pt_regs`, one of those that were wanted, has the number of a call.
     pub(crate) fn number_of_call(&self) -> Option<i16> {
         self.member("pt_regs", "orig_ax").or_else(|| self.member("pt_regs", "syscallno"))

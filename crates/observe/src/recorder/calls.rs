@@ -136,12 +136,6 @@ impl CallMeaning {
     pub(super) fn is_urgent(self) -> bool {
         matches!(self, M::Pipe { .. } | M::Socketpair | M::Accept { .. } | M::Connect | M::Eventfd)
     }
-
-    /// Whether it sends something, or wakes somebody.
-    pub(super) fn sends(self) -> bool {
-        use CallMeaning::{Futex, Move, QueueSend, Semaphores, Send, SendAll, SendMany, Signal};
-        matches!(self, Send | SendAll | SendMany | Move { .. } | QueueSend | Semaphores | Futex | Signal)
-    }
 }
 
 /// Every call that is wanted, by number.
@@ -151,16 +145,8 @@ pub(super) fn wanted() -> &'static [(u32, CallMeaning)] {
 
 /// A filter of the kernel for the calls that are wanted, or for those of them that are urgent or are not.
 pub(super) fn filter(urgent: Option<bool>) -> String {
-    filter_of(|meaning| urgent.is_none_or(|urgent| meaning.is_urgent() == urgent))
-}
-
-/// A filter of the kernel for the calls that send.
-pub(super) fn sends_filter() -> String {
-    filter_of(CallMeaning::sends)
-}
-
-fn filter_of(is_wanted: impl Fn(CallMeaning) -> bool) -> String {
-    let mut numbers = WANTED.iter().filter(|(_, meaning)| is_wanted(*meaning));
+    let mut numbers =
+        WANTED.iter().filter(|(_, meaning)| urgent.is_none_or(|urgent| meaning.is_urgent() == urgent));
     let mut filter = String::new();
     let mut run: Option<(u32, u32)> = None;
     let mut close = |run: Option<(u32, u32)>| {
@@ -213,13 +199,11 @@ mod tests {
             })
         };
         let (all, urgent, others) = (filter(None), filter(Some(true)), filter(Some(false)));
-        let sends = sends_filter();
         assert!(all.len() < 4096, "the kernel takes a page: {all}");
         for number in 0..600 {
             assert_eq!(passes(&all, number), meaning(number).is_some(), "{number}: {all}");
             assert_eq!(passes(&urgent, number) || passes(&others, number), passes(&all, number), "{number}");
             assert!(!(passes(&urgent, number) && passes(&others, number)), "{number}");
-            assert_eq!(passes(&sends, number), meaning(number).is_some_and(CallMeaning::sends), "{number}");
         }
     }
 }

@@ -25,7 +25,7 @@ use assembly::Assembly;
 use bpf::BpfEvents;
 use clock::{now_ns, since};
 use cpus::online_cpus;
-use model::communication::{Communication, RecordingStretch};
+use model::communication::{Communication, RecordingStretch, progress};
 use process_events::ProcessEvents;
 use raw::{RawEvent, RawKind};
 use rustix::process::Pid;
@@ -289,7 +289,7 @@ impl Recorder<'_> {
                     events.fetch(false, &mut |event| taken.take(event));
                 }
                 let ns = u64::try_from(since(start_ns).as_nanos()).unwrap_or(u64::MAX);
-                let progress = events.progress()?.saturating_sub(before);
+                let progress = events.progress()?.since(before);
                 self.stretches.push(RecordingStretch { recorded, ns, progress });
                 taken.assembly.forget();
             }
@@ -301,8 +301,9 @@ impl Recorder<'_> {
     /// was recorded all the time at `first`.
     fn would_slow_too_much(&self, first: Duration) -> bool {
         let total = |recorded: bool| {
-            let of = self.stretches.iter().filter(|stretch| stretch.recorded == recorded);
-            of.fold((0, 0), |sum, stretch| (sum.0 + stretch.ns, sum.1 + stretch.progress))
+            let all = self.stretches.iter().zip(progress(&self.stretches));
+            let of = all.filter(|(stretch, _)| stretch.recorded == recorded);
+            of.fold((0, 0), |sum, (stretch, progress)| (sum.0 + stretch.ns, sum.1 + progress))
         };
         let ((on_ns, on), (off_ns, off)) = (total(true), total(false));
         if on == 0 || off == 0 || self.stretches.len() < LEAST_GROUPS * ORDER.len() {

@@ -1,6 +1,7 @@
 //! What a recorder wants of the kernel's events of threads, by whatever they come, and events in the order of time.
 
 use super::raw::RawEvent;
+use model::communication::RecordedProgress;
 use std::time::Duration;
 use sys::Failure;
 
@@ -12,8 +13,8 @@ pub(super) trait ProcessEvents {
     /// Switches the events of calls on or off.
     fn switch(&mut self, on: bool) -> Result<(), Failure>;
 
-    /// How often the threads have sent something so far, recorded or not.
-    fn progress(&mut self) -> Result<u64, Failure>;
+    /// How far the threads have come so far, recorded or not.
+    fn progress(&mut self) -> Result<RecordedProgress, Failure>;
 
     /// Sleeps until there are urgent events, or for so long.
     fn wait(&self, longest: Duration);

@@ -2,12 +2,13 @@
 //! whatever it makes (`inherit`), so that no fork is too fast to be followed. All events of a CPU go into one ring, which is
 //! read out while the program runs.
 
-use super::calls::{filter, meaning, sends_filter};
+use super::calls::{filter, meaning};
 use super::clock::now_ns;
 use super::process_events::{EventsInOrder, ProcessEvents};
 use super::raw::{RawEvent, RawKind};
 use crate::perf::{counter, refused, ring, switched};
 use crate::tracefs::{Field, REMEDY, Tracefs};
+use model::communication::RecordedProgress;
 use perf_event::events::{Event, Software, Tracepoint};
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,8 +41,9 @@ pub(super) struct TracepointEvents {
     /// One leader for each thread and CPU, which switches its group on and off.
     leaders: Vec<Counter>,
     members: Vec<Counter>,
-    /// Counts calls that send whether events are recorded or not.
-    progress: Vec<Counter>,
+    /// Count context switches, and what sockets send where the kernel has a tracepoint for it, whether events are recorded or not.
+    switches: Vec<Counter>,
+    sends: Vec<Counter>,
     enter: Form,
     exit: Form,
     waiting: EventsInOrder,
@@ -74,18 +76,22 @@ impl TracepointEvents {
             cpus: cpus.to_vec(),
             leaders: Vec::new(),
             members: Vec::new(),
-            progress: Vec::new(),
+            switches: Vec::new(),
+            sends: Vec::new(),
             enter: Form { id: enter.id, number: enter.field("id")?, value: enter.field("args")? },
             exit: Form { id: exit.id, number: exit.field("id")?, value: exit.field("ret")? },
             waiting: EventsInOrder::default(),
             lost: 0,
         };
+        let sends = tracefs.tracepoint("sock/sock_send_length").ok().map(|tracepoint| tracepoint.id);
         for tid in tids {
             for (at, cpu) in cpus.iter().enumerate() {
                 events.open_on(*tid, *cpu, at)?;
             }
-            let sends = sends_of(*tid, events.enter.id)?;
-            events.progress.push(sends);
+            events.switches.push(count_of(Software::CONTEXT_SWITCHES, *tid)?);
+            if let Some(sends) = sends {
+                events.sends.push(count_of(Tracepoint::with_id(sends), *tid)?);
+            }
         }
         Ok(events)
     }
@@ -134,8 +140,8 @@ impl ProcessEvents for TracepointEvents {
         Ok(())
     }
 
-    fn progress(&mut self) -> Result<u64, Failure> {
-        sum_of(&mut self.progress)
+    fn progress(&mut self) -> Result<RecordedProgress, Failure> {
+        Ok(RecordedProgress { switches: sum_of(&mut self.switches)?, sends: sum_of(&mut self.sends)? })
     }
 
     fn wait(&self, longest: Duration) {
@@ -176,21 +182,17 @@ impl ProcessEvents for TracepointEvents {
     }
 }
 
-/// Counts what the thread `tid` and what it makes send, by the tracepoint with which calls begin.
-fn sends_of(tid: u32, enter: u64) -> Result<Counter, Failure> {
-    const WHAT: &str = "the calls that send";
-    let mut sends = Builder::new(Tracepoint::with_id(enter));
-    sends.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
-    let sends = counter(&sends, WHAT)?;
-    let filter = CString::new(sends_filter()).unwrap_or_default();
-    sys::perf_event::set_filter(&sends, &filter).or_fail("ioctl(PERF_EVENT_IOC_SET_FILTER)", WHAT)?;
-    Ok(sends)
+/// Counts how often `event` happens in the thread `tid` and what it makes.
+fn count_of(event: impl Event, tid: u32) -> Result<Counter, Failure> {
+    let mut builder = Builder::new(event);
+    builder.observe_pid(tid.cast_signed()).any_cpu().inherit(true).include_kernel().enabled(true);
+    counter(&builder, "how far a thread comes")
 }
 
 /// What such counters have counted together.
 fn sum_of(counters: &mut [Counter]) -> Result<u64, Failure> {
     let counts = counters.iter_mut().map(Counter::read);
-    counts.sum::<Result<u64, _>>().map_err(|error| refused("the count of calls that send", &error))
+    counts.sum::<Result<u64, _>>().map_err(|error| refused("the count of how far threads come", &error))
 }
 
 /// Sleeps until one of `fds` can be read, or for so long.

@@ -72,15 +72,11 @@ pub(super) mod announced {
     pub(in super::super) const AT_ENTRY: i32 = 32;
     /// And only then, for it never returns.
     pub(in super::super) const NEVER_RETURNS: i32 = 64;
-    /// It is counted, recorded or not, as what tells how far a program has come.
-    pub(in super::super) const SENDS: i32 = 128;
 }
 
 /// What is told of a call that means this.
 pub(super) fn announcements(meaning: CallMeaning) -> i32 {
-    let sends = if meaning.sends() { announced::SENDS } else { 0 };
     announced::AT_EXIT
-        | sends
         | match meaning {
             CallMeaning::Send | CallMeaning::Receive => announced::IF_IT_SUCCEEDED,
             CallMeaning::Wait => announced::IF_IT_SLEPT,

@@ -29,6 +29,9 @@ const FUTEX_PRIVATE: i32 = 128;
 /// The structures of which members are read.
 const STRUCTURES: [&str; 2] = ["task_struct", "pt_regs"];
 
+/// The tracepoint of what sockets send.
+const SENDS: &str = "sock_send_length";
+
 /// What the programs share with each other and with us.
 #[derive(Debug)]
 pub(super) struct Maps {
@@ -38,8 +41,10 @@ pub(super) struct Maps {
     pub(super) calls: BpfMap,
     /// How many records found no room, and how many threads did not.
     pub(super) lost: BpfMap,
-    /// How often recorded threads have sent something, recorded or not.
-    pub(super) sent: BpfMap,
+    /// How often recorded threads were switched that have ended.
+    pub(super) switches: BpfMap,
+    /// How often recorded threads have sent something through a socket.
+    pub(super) sends: BpfMap,
     /// The records.
     pub(super) ring: BpfRing,
 }
@@ -58,23 +63,26 @@ pub(super) struct TracepointProgram {
 pub(super) fn programs(maps: &Maps) -> Result<Vec<TracepointProgram>, Failure> {
     let types = KernelTypes::read()?;
     let calls = ["sys_enter", "sys_exit", "sched_switch"];
-    let always = ["sys_enter", "task_newtask", "sched_process_exec", "sched_process_exit"];
-    let all = calls.map(|name| (name, true)).into_iter().chain(always.map(|name| (name, false)));
+    let lives = ["task_newtask", "sched_process_exec", "sched_process_exit"];
+    let all = calls.map(|name| (name, true)).into_iter().chain(lives.map(|name| (name, false)));
     let program = |(tracepoint, of_calls): (&'static str, bool)| {
         let mut writer = Writer { code: Assembler::default(), maps, types: &types, end: None };
-        match (tracepoint, of_calls) {
-            ("sys_enter", true) => writer.call_begins(),
-            ("sys_enter", false) => writer.counts(),
-            ("sys_exit", _) => writer.call_ends(),
-            ("sched_switch", _) => writer.cpu_changes(),
-            ("task_newtask", _) => writer.thread_is_made(),
-            ("sched_process_exec", _) => writer.program_changes(),
+        match tracepoint {
+            "sys_enter" => writer.call_begins(),
+            "sys_exit" => writer.call_ends(),
+            "sched_switch" => writer.cpu_changes(),
+            "task_newtask" => writer.thread_is_made(),
+            "sched_process_exec" => writer.program_changes(),
+            SENDS => writer.counts_what_is_sent(),
             _ => writer.thread_ends(),
         }
         let type_number = types.btf.tracepoint(tracepoint).ok_or_else(|| unknown(tracepoint))?;
         Ok(TracepointProgram { tracepoint, type_number, instructions: writer.finish(), of_calls })
     };
-    all.map(program).collect()
+    let mut programs = all.map(program).collect::<Result<Vec<_>, Failure>>()?;
+    // Kernels before 6.3 have none for what sockets send.
+    programs.extend(program((SENDS, false)).ok());
+    Ok(programs)
 }
 
 /// What the kernel says of itself, as far as programs need it.
@@ -82,6 +90,8 @@ struct KernelTypes {
     btf: Btf,
     /// The number of a thread.
     pid: i16,
+    /// How often it slept, and how often it was switched without.
+    switches: [i16; 2],
     /// The number of a call, and its four first arguments.
     call: i16,
     arguments: [i16; 4],
@@ -92,6 +102,7 @@ impl KernelTypes {
         let btf = Btf::read(&STRUCTURES)?;
         Ok(Self {
             pid: btf.member("task_struct", "pid").ok_or_else(|| unknown("the number of a thread"))?,
+            switches: btf.switches_of_thread().ok_or_else(|| unknown("the switches of a thread"))?,
             call: btf.number_of_call().ok_or_else(|| unknown("the number of a call"))?,
             arguments: btf.arguments_of_call().ok_or_else(|| unknown("the arguments of a call"))?,
             btf,
@@ -161,35 +172,6 @@ impl Writer<'_> {
         self.code.put(never_returns);
         self.record_of_call(RecordKind::Call, 0);
         self.code.store(Eight, R8, thread::CALL, thread::NO_CALL);
-    }
-
-    /// `sys_enter(registers, number)`: counts what a thread sends.
-    fn counts(&mut self) {
-        const REGISTERS: i16 = 0;
-        const NUMBER: i16 = 8;
-        let [_, second, ..] = self.types.arguments;
-        let end = self.begin();
-        self.code.load(Eight, R1, R6, NUMBER);
-        self.what_to_do_with_the_call(end);
-        let code = &mut self.code;
-        let (sends, wakes) = (code.label(), code.label());
-        code.jump_if(R7, Condition::AnyOf, announced::SENDS, sends);
-        code.jump(end);
-        code.put(sends);
-        self.current_thread(end);
-        let code = &mut self.code;
-        let counted = code.label();
-        code.jump_if(R7, Condition::AnyOf, announced::FUTEX, wakes);
-        code.jump(counted);
-        code.put(wakes);
-        code.load(Eight, R1, R6, REGISTERS);
-        code.load(Eight, R1, R1, second);
-        code.jump_if(R1, Condition::AnyOf, FUTEX_PRIVATE, end);
-        code.put(counted);
-        code.store(Four, Stack, KEY, 0);
-        self.find(&self.maps.sent, end);
-        self.code.set(R1, 1);
-        self.code.atomic_add(R0, 0, R1);
     }
 
     /// `sys_exit(registers, returned)`: tells of the call that ended, if it did or waited for anything.
@@ -349,7 +331,7 @@ impl Writer<'_> {
         self.forget_thread();
     }
 
-    /// `sched_process_exit(task, …)`: the thread is no more.
+    /// `sched_process_exit(task, …)`: the thread is no more, and nobody else can tell any more how often it was switched.
     fn thread_ends(&mut self) {
         const TASK: i16 = 0;
         let end = self.begin();
@@ -360,6 +342,24 @@ impl Writer<'_> {
         self.time();
         self.record(RecordKind::End, record::HEAD_BYTES, NO_WAKEUP);
         self.forget_thread();
+        self.code.store(Four, Stack, KEY, 0);
+        self.find(&self.maps.switches, end);
+        let code = &mut self.code;
+        code.load(Eight, R1, R6, TASK);
+        for at in self.types.switches {
+            code.load(Eight, R2, R1, at);
+            code.atomic_add(R0, 0, R2);
+        }
+    }
+
+    /// `sock_send_length(socket, returned, flags)`, in the thread that sends.
+    fn counts_what_is_sent(&mut self) {
+        let end = self.begin();
+        self.current_thread(end);
+        self.code.store(Four, Stack, KEY, 0);
+        self.find(&self.maps.sends, end);
+        self.code.set(R1, 1);
+        self.code.atomic_add(R0, 0, R1);
     }
 
     fn begin(&mut self) -> Label {
