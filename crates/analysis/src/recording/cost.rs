@@ -22,7 +22,8 @@ pub fn slowdown(stretches: &[RecordingStretch]) -> Result<MeanEstimate, String> 
     }
     let rate = |recorded: bool, group: &[(&RecordingStretch, u64)]| {
         let of = group.iter().filter(|(stretch, _)| stretch.recorded == recorded);
-        let (ns, progress) = of.fold((0, 0), |sum, (stretch, progress)| (sum.0 + stretch.ns, sum.1 + progress));
+        let (ns, progress) =
+            of.fold((0, 0), |sum, (stretch, progress)| (sum.0 + stretch.ns, sum.1 + progress));
         progress as f64 / ns as f64
     };
     let all: Vec<(&RecordingStretch, u64)> = stretches.iter().zip(progress(stretches)).collect();

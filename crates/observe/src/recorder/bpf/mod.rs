@@ -12,8 +12,8 @@ use super::stops::process_of;
 use super::thread::Entered;
 use super::tracepoints::{LOST_RECORDS, wait_for};
 use crate::tracefs::in_first_pid_namespace;
-use model::communication::RecordedProgress;
 use layout::{announcements, event, new_thread, thread, totals};
+use model::communication::RecordedProgress;
 use programs::{Maps, TracepointProgram, programs};
 use rustix::fd::AsFd;
 use std::collections::HashSet;
@@ -183,5 +183,24 @@ mod tests {
         let after = events.progress().unwrap().switches;
         // The shell waits for each of three processes, and each of them sleeps.
         assert!(after >= before + 6, "{before} and then {after}");
+    }
+
+    #[test]
+    fn what_is_sent_through_sockets_is_counted_exactly_whether_it_is_recorded_or_not() {
+        const SENDS: u64 = 23;
+        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let Ok(mut events) = BpfEvents::open(&[own], false) else {
+            return eprintln!("not tested here: programs may not be loaded");
+        };
+        if events.programs.iter().filter(|program| !program.of_calls).count() < 4 {
+            return eprintln!("not tested here: this kernel has no tracepoint of what sockets send");
+        }
+        let (mut to, _from) = std::os::unix::net::UnixStream::pair().unwrap();
+        for recorded in [true, false] {
+            events.switch(recorded).unwrap();
+            let before = events.progress().unwrap().sends;
+            (0..SENDS).for_each(|_| to.write_all(b"x").unwrap());
+            assert_eq!(events.progress().unwrap().sends - before, SENDS, "recorded: {recorded}");
+        }
     }
 }
