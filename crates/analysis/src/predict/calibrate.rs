@@ -4,7 +4,7 @@
 use super::measured::Measured;
 use super::simulation::{Rest, Simulated};
 use model::Scenario;
-use model::scenario::{Begin, Turns};
+use model::scenario::{Begin, Concurrency};
 
 /// The rests with which `simulated` gives what was `measured`, as near as it gets in so many `steps` from `begin`, or from nothing.
 pub(super) fn calibrated(
@@ -60,8 +60,8 @@ fn loops(scenario: &Scenario) -> impl Iterator<Item = Vec<usize>> {
         let roots: Vec<usize> = scenario.roots(process).collect();
         match of.roots {
             _ if roots.is_empty() => Vec::new(),
-            Turns::InTurn => vec![roots],
-            Turns::Together => roots.into_iter().map(|root| vec![root]).collect(),
+            Concurrency::InTurn => vec![roots],
+            Concurrency::Together => roots.into_iter().map(|root| vec![root]).collect(),
         }
     })
 }

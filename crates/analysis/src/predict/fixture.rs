@@ -1,7 +1,7 @@
 //! Costs and scenarios for the tests: mechanisms whose costs are known exactly.
 
 use super::case_costs::{CaseSlice, CostCase, EndPlace, MeasuredCosts};
-use model::scenario::{Begin, Flow, Mix, Process, Turns};
+use model::scenario::{Begin, Concurrency, Flow, Mix, Process};
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec, Workload};
 
@@ -140,8 +140,8 @@ pub(super) fn scenario(cpus: &[&[u32]], flows: Vec<Flow>) -> Scenario {
     let process = |(at, cpus): (usize, &&[u32])| Process {
         name: format!("p{at}"),
         cpus: cpus.to_vec(),
-        roots: Turns::InTurn,
-        serves: Turns::InTurn,
+        roots: Concurrency::InTurn,
+        serves: Concurrency::InTurn,
         recorded: None,
     };
     Scenario {

@@ -9,7 +9,7 @@ use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::simulation::{Rest, SimulationSetup, simulate};
 use super::{Change, CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
 use model::scenario::{
-    Behaviour, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording, Turns,
+    Behaviour, Concurrency, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording,
 };
 use model::testing::scenarios::random_scenario;
 use model::{Scenario, Size, Spec, Workload};
@@ -169,7 +169,7 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
         &[&[0], &[1], &[1], &[1], &[1]],
         (1..=4).map(|server| looped(server, 30)).collect::<Vec<Flow>>(),
     );
-    crowd.processes[0].roots = Turns::Together;
+    crowd.processes[0].roots = Concurrency::Together;
     let known = costs();
     let costs: Vec<DrawnCosts> =
         crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();

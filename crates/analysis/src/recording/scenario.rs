@@ -7,7 +7,9 @@ use super::threads::before;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
 use model::params::EPOLL_ROOM;
-use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario, Turns};
+use model::scenario::{
+    Begin, Concurrency, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario,
+};
 use model::units::{Nanoseconds, Size};
 use model::{Invalid, Spec, Workload};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,8 +71,16 @@ pub fn scenario_of(
             Process {
                 name: names.unique(&of.name, "process"),
                 cpus: of.cpus.clone(),
-                roots: if begins_together(&drafts, *process) { Turns::Together } else { Turns::InTurn },
-                serves: if serves_together(&drafts, *process) { Turns::Together } else { Turns::InTurn },
+                roots: if begins_together(&drafts, *process) {
+                    Concurrency::Together
+                } else {
+                    Concurrency::InTurn
+                },
+                serves: if serves_together(&drafts, *process) {
+                    Concurrency::Together
+                } else {
+                    Concurrency::InTurn
+                },
                 recorded: (!of.outside).then_some(recorded),
             }
         })

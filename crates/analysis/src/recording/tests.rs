@@ -6,7 +6,7 @@ use model::card::{Card, CardKind, Framing};
 use model::communication::{
     Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind, KernelObject,
 };
-use model::scenario::{Begin, Recording, Turns};
+use model::scenario::{Begin, Concurrency, Recording};
 use model::testing::cards::card;
 use model::units::Size;
 use model::workload::Workload;
@@ -254,7 +254,7 @@ fn who_asks_several_at_once_begins_them_together() {
         script.receive(0, (0, 0), 6, 0).receive(0, (2, 0), 6, 0);
     }
     let scenario = read(&script.scenario().unwrap());
-    assert_eq!(scenario.processes[0].roots, Turns::Together);
+    assert_eq!(scenario.processes[0].roots, Concurrency::Together);
     assert_eq!(scenario.flows.len(), 2, "{scenario:?}");
 }
 
@@ -274,7 +274,7 @@ fn who_receives_requests_before_it_has_answered_others_serves_them_together() {
             script.receive(0, (0, 0), 128, 10).receive(0, (1, 0), 128, 0);
         }
         let scenario = read(&script.scenario().unwrap());
-        let expected = if together { Turns::Together } else { Turns::InTurn };
+        let expected = if together { Concurrency::Together } else { Concurrency::InTurn };
         assert_eq!((scenario.flows.len(), scenario.processes[1].serves), (2, expected), "{scenario:?}");
     }
 }

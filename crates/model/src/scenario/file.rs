@@ -1,7 +1,7 @@
 //! A scenario in the form of its file: names where [`Scenario`] has indices, and text where it has specs.
 
 use super::check::check_names;
-use super::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario, Turns};
+use super::{Begin, Concurrency, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario};
 use crate::card::Card;
 use crate::diagnostic::{Diagnostic, unreadable};
 use crate::invalid::{Invalid, printable};
@@ -35,9 +35,9 @@ struct ProcessInFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
-    roots: Turns,
+    roots: Concurrency,
     #[serde(default, skip_serializing_if = "is_default")]
-    serves: Turns,
+    serves: Concurrency,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recorded: Option<RecordedProcess>,
 }

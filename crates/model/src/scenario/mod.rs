@@ -66,9 +66,9 @@ pub struct Process {
     /// The logical CPUs on which it may run; any where there are none.
     pub cpus: Vec<u32>,
     /// How it goes through the flows that it begins.
-    pub roots: Turns,
+    pub roots: Concurrency,
     /// How it goes through the requests that it receives.
-    pub serves: Turns,
+    pub serves: Concurrency,
     /// What was seen of it.
     pub recorded: Option<RecordedProcess>,
 }
@@ -77,7 +77,7 @@ pub struct Process {
 /// requests that it receives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Turns {
+pub enum Concurrency {
     /// One after the other: of the flows that it begins, one message of each in the order of the file; of requests, none before the last one
     /// is answered.
     #[default]

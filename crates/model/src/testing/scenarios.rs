@@ -4,7 +4,7 @@
 //! makes the same scenario again.
 
 use crate::pace::{Arrivals, Rate};
-use crate::scenario::{Begin, Flow, Mix, Process, Scenario, Turns};
+use crate::scenario::{Begin, Concurrency, Flow, Mix, Process, Scenario};
 use crate::spec::Spec;
 use crate::units::{Nanoseconds, Size};
 
@@ -48,8 +48,8 @@ pub fn random_scenario(mechanisms: &[Spec], draw: Draw<'_>) -> Scenario {
     let process = |at: usize| Process {
         name: format!("p{at}"),
         cpus: Vec::new(),
-        roots: if at.is_multiple_of(2) { Turns::InTurn } else { Turns::Together },
-        serves: if at.is_multiple_of(3) { Turns::Together } else { Turns::InTurn },
+        roots: if at.is_multiple_of(2) { Concurrency::InTurn } else { Concurrency::Together },
+        serves: if at.is_multiple_of(3) { Concurrency::Together } else { Concurrency::InTurn },
         recorded: None,
     };
     Scenario {

@@ -4,7 +4,9 @@ use crate::text::layout::Style;
 use crate::{recording, recording_html, recording_svg};
 use analysis::recording::AnalysedScenario;
 use model::Spec;
-use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario, Turns};
+use model::scenario::{
+    Begin, Concurrency, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario,
+};
 use model::units::{Nanoseconds, Size};
 
 /// A chain of processes, each of which asks the next; `text` stands wherever text can.
@@ -12,8 +14,8 @@ fn chain(count: usize, text: &str) -> Scenario {
     let process = |at: usize| Process {
         name: format!("{text}-{at}"),
         cpus: Vec::new(),
-        roots: Turns::Together,
-        serves: Turns::InTurn,
+        roots: Concurrency::Together,
+        serves: Concurrency::InTurn,
         recorded: (at > 0).then_some(RecordedProcess {
             cpu: 0.5,
             switches_per_s: 1e6,

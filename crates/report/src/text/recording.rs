@@ -5,7 +5,7 @@ use super::layout::{DEEPER, INDENT, Style, finish, grid, section};
 use crate::quantity::{Kind, percent, time};
 use crate::words::{clean, wrap};
 use analysis::recording::AnalysedScenario;
-use model::scenario::{Begin, Flow, Mix, MixValue, Process, Recording, Turns};
+use model::scenario::{Begin, Concurrency, Flow, Mix, MixValue, Process, Recording};
 use model::units::three_digits;
 
 /// What stands for what was not recorded.
@@ -81,10 +81,10 @@ pub(crate) fn grids(analysed: &AnalysedScenario<'_>) -> [Grid; 2] {
 fn notes(analysed: &AnalysedScenario<'_>) -> Vec<String> {
     let scenario = analysed.scenario;
     let mut notes = Vec::new();
-    for process in scenario.processes.iter().filter(|process| process.roots == Turns::Together) {
+    for process in scenario.processes.iter().filter(|process| process.roots == Concurrency::Together) {
         notes.push(format!("{} makes its requests all at once.", clean(&process.name)));
     }
-    for process in scenario.processes.iter().filter(|process| process.serves == Turns::Together) {
+    for process in scenario.processes.iter().filter(|process| process.serves == Concurrency::Together) {
         notes.push(format!("{} serves several requests at once.", clean(&process.name)));
     }
     for flow in &scenario.flows {

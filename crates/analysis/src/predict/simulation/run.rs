@@ -11,7 +11,7 @@ use crate::predict::case_costs::FlowEnd;
 use crate::predict::flow_costs::{EndCost, Ends, LateAnswer, WakeCost};
 use model::Scenario;
 use model::pace::Arrivals;
-use model::scenario::{Begin, Behaviour, FlowBehaviour, Mix, MixValue, ProcessBehaviour, Turns};
+use model::scenario::{Begin, Behaviour, Concurrency, FlowBehaviour, Mix, MixValue, ProcessBehaviour};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -76,8 +76,8 @@ impl<'a> Run<'a> {
             let roots: Vec<usize> = self.scenario.roots(at).collect();
             let loops: Vec<Vec<usize>> = match self.scenario.processes[at].roots {
                 _ if roots.is_empty() => Vec::new(),
-                Turns::InTurn => vec![roots],
-                Turns::Together => roots.into_iter().map(|root| vec![root]).collect(),
+                Concurrency::InTurn => vec![roots],
+                Concurrency::Together => roots.into_iter().map(|root| vec![root]).collect(),
             };
             for roots in loops {
                 let activity = self.processes[at].add(vec![Step::NextRoot], false, roots);
@@ -278,7 +278,7 @@ impl<'a> Run<'a> {
         if let Some(activity) = self.processes[at].activity(activity) {
             activity.began_ns = taken_ns;
         }
-        if self.scenario.processes[at].serves == Turns::InTurn {
+        if self.scenario.processes[at].serves == Concurrency::InTurn {
             self.processes[at].serving = Some(activity);
         }
         Some(activity)

@@ -10,7 +10,7 @@ use crate::predict::fixture::{
 };
 use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
-use model::scenario::{Begin, Flow, Mix, RecordedFlow, Turns};
+use model::scenario::{Begin, Concurrency, Flow, Mix, RecordedFlow};
 use model::testing::scenarios::random_scenario;
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec};
@@ -276,7 +276,7 @@ fn who_serves_several_at_once_goes_on_with_others_while_it_waits() {
     let mut proxied = scenario(&[&[0], &[1], &[2], &[3], &[4]], flows);
     let cpus = [0, 1, 2, 3, 4];
     let in_turn = run(&proxied, &cpus).behaviour.flows[0].per_s;
-    proxied.processes[2].serves = Turns::Together;
+    proxied.processes[2].serves = Concurrency::Together;
     let together = run(&proxied, &cpus).behaviour.flows[0].per_s;
     // Each request takes as long as its store, beside which those of others go on.
     let alone_ns = 200_000.0 + 8.0 * message_ns(64.0) + 4.0 * WAKE_NS;

@@ -6,7 +6,7 @@
 //! requests while it waits for an answer.
 
 use mechanisms::registry;
-use model::scenario::{Flow, Turns};
+use model::scenario::{Concurrency, Flow};
 use model::{Scenario, Size};
 
 /// What every mechanism holds of a message that nobody reads yet: as much as a pipe takes at once (`PIPE_BUF`, pipe(7)).
@@ -47,8 +47,8 @@ fn whole(scenario: &Scenario, process: usize) -> StrandPlan {
     let roots: Vec<usize> = scenario.roots(process).collect();
     let groups = match scenario.processes[process].roots {
         _ if roots.is_empty() => Vec::new(),
-        Turns::InTurn => vec![roots],
-        Turns::Together => roots.into_iter().map(|root| vec![root]).collect(),
+        Concurrency::InTurn => vec![roots],
+        Concurrency::Together => roots.into_iter().map(|root| vec![root]).collect(),
     };
     StrandPlan { groups, receives: scenario.received_by(process).collect() }
 }
@@ -56,7 +56,7 @@ fn whole(scenario: &Scenario, process: usize) -> StrandPlan {
 /// Whether `process` goes on with other requests while it waits for an answer to what it asks for one of them.
 fn asks_meanwhile(scenario: &Scenario, process: usize) -> bool {
     let mut caused = scenario.received_by(process).flat_map(|flow| scenario.caused_by(flow));
-    scenario.processes[process].serves == Turns::Together
+    scenario.processes[process].serves == Concurrency::Together
         && caused.any(|flow| !scenario.flows[flow].is_stream())
 }
 
@@ -152,11 +152,11 @@ mod tests {
             ("b", "c", "pipe", "reply = \"64\"\nafter = \"f0\""),
         ]);
         assert_eq!(strands(&proxied, 1).len(), 1);
-        proxied.processes[1].serves = Turns::Together;
+        proxied.processes[1].serves = Concurrency::Together;
         let receives: Vec<Vec<usize>> = strands(&proxied, 1).into_iter().map(|plan| plan.receives).collect();
         assert_eq!(receives, [[0], [1]]);
         // Whoever asks nobody answers at once.
-        proxied.processes[2].serves = Turns::Together;
+        proxied.processes[2].serves = Concurrency::Together;
         assert_eq!(strands(&proxied, 2).len(), 1);
     }
 
