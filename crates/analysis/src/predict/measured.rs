@@ -51,7 +51,7 @@ impl Measured {
     }
 
     /// The same as it might have been, with what is not known of the slowdown.
-    pub(super) fn drawn(&self, random: &mut SmallRng) -> Self {
+    pub(super) fn draw(&self, random: &mut SmallRng) -> Self {
         let faster = (self.off * standard_normal(random)).exp();
         let flow = |flow: FlowBehaviour| FlowBehaviour {
             per_s: flow.per_s * faster,

@@ -161,7 +161,7 @@ pub fn predict(
             let mut random = SmallRng::seed_from_u64(seed);
             let quantum_ns = random.random_range(QUANTUM_NS.0..=QUANTUM_NS.1);
             let drawn = draw_of(&fitted, [before, after], measured, seed);
-            let measured = measured.drawn(&mut random);
+            let measured = measured.draw(&mut random);
             let rests = calibrated(before, &measured, Some(&begin), NEXT_STEPS, |rests| {
                 setup(&drawn[0], rests, quantum_ns, seed, before)
             });
