@@ -307,6 +307,41 @@ fn what_cold_caches_cost_is_in_the_change_of_a_program_that_works_between_messag
 }
 
 #[test]
+fn four_loops_through_one_busy_cpu_are_predicted_alike_whatever_the_seed() {
+    // The server's processes share a CPU that they keep busy; the client has the other.
+    let looped = |to| Flow { client_work: us(3), server_work: us(15), ..flow(0, to) };
+    let mut crowd = scenario(&[&[0], &[1], &[1], &[1], &[1]], (1..=4).map(looped).collect());
+    crowd.processes[0].roots = Concurrency::Together;
+    crowd.recorded = Some(recording(None));
+    let known = costs();
+    let costs: Vec<DrawnCosts> =
+        crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
+    let (rests, quantum_ns) = (&[Rest::default(); 4], 2_000_000);
+    let setup = SimulationSetup { costs: &costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 };
+    let was = simulate(&crowd, &setup).behaviour;
+    // It was seen to take some microseconds longer for each message, and less of its CPUs.
+    let slower = |found: &FlowBehaviour| FlowBehaviour {
+        per_s: found.per_s * 0.87,
+        round_trip_ns: found.round_trip_ns.map(|ns| ns / 0.87),
+    };
+    let less = |found: &ProcessBehaviour| ProcessBehaviour { cpu: found.cpu * 0.7, ..*found };
+    let seen = Measured {
+        flows: was.flows.iter().map(|flow| Some(slower(flow))).collect(),
+        processes: was.processes.iter().map(|process| Some(less(process))).collect(),
+        ..Measured::recorded(&crowd)
+    };
+    let after = exchanged(&crowd, "slow");
+    let ratios: Vec<f64> = (1..=4)
+        .map(|seed| {
+            let options = PredictOptions { seed, ..QUICK };
+            predict(&crowd, &after, &known, &seen, &[0, 1], options).together_per_s.unwrap().ratio
+        })
+        .collect();
+    let spread = ratios.iter().copied().fold(0.0, f64::max) / ratios.iter().copied().fold(1.0, f64::min);
+    assert!(spread < 1.04, "{ratios:?}");
+}
+
+#[test]
 fn all_mechanisms_tell_together_what_longer_sleep_costs_but_for_one_that_is_woken_more_often() {
     let mut slept = costs();
     add_think_time(&mut slept, "fast", false, 2000.0);
