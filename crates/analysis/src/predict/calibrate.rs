@@ -4,7 +4,7 @@
 use super::measured::Measured;
 use super::simulation::{Rest, Simulated};
 use model::Scenario;
-use model::scenario::{Begin, Concurrency};
+use model::scenario::Begin;
 
 /// The rests with which `simulated` gives what was `measured`, as near as it gets in so many `steps` from `begin`, or from nothing.
 pub(super) fn calibrated(
@@ -56,14 +56,7 @@ pub(super) fn calibrated(
 
 /// The flows of each loop, begun one after the other.
 fn loops(scenario: &Scenario) -> impl Iterator<Item = Vec<usize>> {
-    scenario.processes.iter().enumerate().flat_map(|(process, of)| {
-        let roots: Vec<usize> = scenario.roots(process).collect();
-        match of.roots {
-            _ if roots.is_empty() => Vec::new(),
-            Concurrency::InTurn => vec![roots],
-            Concurrency::Together => roots.into_iter().map(|root| vec![root]).collect(),
-        }
-    })
+    (0..scenario.processes.len()).flat_map(|process| scenario.root_groups(process))
 }
 
 /// Corrects how often receivers are put on the sender's CPU by how often they were seen there: with several processes, those that

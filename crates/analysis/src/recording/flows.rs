@@ -5,6 +5,7 @@ use super::channels::{Channel, Exchange, Talk};
 use super::messages::Message;
 use super::threads::Before;
 use model::communication::Communication;
+use model::scenario::Concurrency;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of messages that must begin while another flow's are dealt with.
@@ -239,23 +240,23 @@ fn share_during(begun: &[u64], spans: &[(u64, u64)]) -> f64 {
 }
 
 /// Whether `process` makes the requests that it begins by itself all at once.
-pub(super) fn begins_together(flows: &[FlowDraft], process: u32) -> bool {
+pub(super) fn of_begun(flows: &[FlowDraft], process: u32) -> Concurrency {
     let is_root = |flow: &FlowDraft| flow.from == process && flow.after.is_none();
-    overlap(flows, is_root, |exchange| (exchange.begun_ns(), exchange.ended_ns()))
+    concurrency(flows, is_root, |exchange| (exchange.begun_ns(), exchange.ended_ns()))
 }
 
 /// Whether `process` receives requests before it has answered others.
-pub(super) fn serves_together(flows: &[FlowDraft], process: u32) -> bool {
-    overlap(flows, |flow| flow.to == process, |exchange| (exchange.asked_ns(), exchange.answered_ns()))
+pub(super) fn of_served(flows: &[FlowDraft], process: u32) -> Concurrency {
+    concurrency(flows, |flow| flow.to == process, |exchange| (exchange.asked_ns(), exchange.answered_ns()))
 }
 
-/// Whether more than a few of the requests of those `flows` that are `meant` fall into one of another of them, each of which has the
-/// span that `span` says.
-fn overlap(
+/// That of the requests of those `flows` that are meant, each of which has the span that `span` says: together if more than a few of them
+/// begin in one of another flow.
+fn concurrency(
     flows: &[FlowDraft],
     is_meant: impl Fn(&FlowDraft) -> bool,
     span: impl Fn(&Exchange) -> (u64, u64),
-) -> bool {
+) -> Concurrency {
     let mut spans: Vec<(u64, u64, usize)> = Vec::new();
     for (at, flow) in flows.iter().enumerate().filter(|(_, flow)| is_meant(flow)) {
         if let Talk::Exchanges(all) = &flow.talk {
@@ -272,5 +273,8 @@ fn overlap(
             last = (*until, *at);
         }
     }
-    overlapping as f64 > TOGETHER * spans.len() as f64
+    match overlapping as f64 > TOGETHER * spans.len() as f64 {
+        true => Concurrency::Together,
+        false => Concurrency::InTurn,
+    }
 }

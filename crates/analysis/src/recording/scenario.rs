@@ -1,15 +1,13 @@
 //! From flows to the scenario: names, mixes, shares of the time. What cannot be in a scenario is said in it.
 
 use super::channels::{Exchange, Talk, channels};
-use super::flows::{FlowDraft, begins_together, find_causes, flows, serves_together};
+use super::flows::{FlowDraft, find_causes, flows, of_begun, of_served};
 use super::messages::{Message, messages};
 use super::threads::before;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
 use model::params::EPOLL_ROOM;
-use model::scenario::{
-    Begin, Concurrency, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario,
-};
+use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario};
 use model::units::{Nanoseconds, Size};
 use model::{Invalid, Spec, Workload};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,16 +69,8 @@ pub fn scenario_of(
             Process {
                 name: names.unique(&of.name, "process"),
                 cpus: of.cpus.clone(),
-                roots: if begins_together(&drafts, *process) {
-                    Concurrency::Together
-                } else {
-                    Concurrency::InTurn
-                },
-                serves: if serves_together(&drafts, *process) {
-                    Concurrency::Together
-                } else {
-                    Concurrency::InTurn
-                },
+                roots: of_begun(&drafts, *process),
+                serves: of_served(&drafts, *process),
                 recorded: (!of.outside).then_some(recorded),
             }
         })

@@ -189,6 +189,16 @@ impl Scenario {
         self.flows_where(move |flow| flow.from == process && flow.after().is_none())
     }
 
+    /// The same in groups: the flows of a group are begun one after the other, and the groups go on at the same time.
+    pub fn root_groups(&self, process: usize) -> Vec<Vec<usize>> {
+        let roots: Vec<usize> = self.roots(process).collect();
+        match self.processes[process].roots {
+            _ if roots.is_empty() => Vec::new(),
+            Concurrency::InTurn => vec![roots],
+            Concurrency::Together => roots.into_iter().map(|root| vec![root]).collect(),
+        }
+    }
+
     /// The flows that are begun by a message of `flow`, in the order of the file.
     pub fn caused_by(&self, flow: usize) -> impl Iterator<Item = usize> {
         self.flows_where(move |other| other.after() == Some(flow))

@@ -73,13 +73,7 @@ impl<'a> Run<'a> {
     /// Has every process begin its own flows.
     fn begin(&mut self) {
         for at in 0..self.processes.len() {
-            let roots: Vec<usize> = self.scenario.roots(at).collect();
-            let loops: Vec<Vec<usize>> = match self.scenario.processes[at].roots {
-                _ if roots.is_empty() => Vec::new(),
-                Concurrency::InTurn => vec![roots],
-                Concurrency::Together => roots.into_iter().map(|root| vec![root]).collect(),
-            };
-            for roots in loops {
+            for roots in self.scenario.root_groups(at) {
                 let activity = self.processes[at].add(vec![Step::NextRoot], false, roots);
                 self.processes[at].go_on(activity);
             }

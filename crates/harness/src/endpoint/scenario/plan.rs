@@ -44,13 +44,8 @@ pub(super) fn strands(scenario: &Scenario, process: usize) -> Vec<StrandPlan> {
 
 /// All that `process` does.
 fn whole(scenario: &Scenario, process: usize) -> StrandPlan {
-    let roots: Vec<usize> = scenario.roots(process).collect();
-    let groups = match scenario.processes[process].roots {
-        _ if roots.is_empty() => Vec::new(),
-        Concurrency::InTurn => vec![roots],
-        Concurrency::Together => roots.into_iter().map(|root| vec![root]).collect(),
-    };
-    StrandPlan { groups, receives: scenario.received_by(process).collect() }
+    let receives = scenario.received_by(process).collect();
+    StrandPlan { groups: scenario.root_groups(process), receives }
 }
 
 /// Whether `process` goes on with other requests while it waits for an answer to what it asks for one of them.
