@@ -51,6 +51,8 @@ const MOST_SLOWDOWN: f64 = 0.04;
 const FIRST_PART: f64 = 0.5;
 /// How long a stretch with or without recording is.
 const STRETCH: Duration = Duration::from_millis(50);
+/// How long what switching itself changes lasts, which is no part of a stretch.
+const SWITCHING: Duration = Duration::from_millis(50);
 /// With off and on in this order, what drifts evenly counts for both alike.
 const ORDER: [bool; 4] = [false, true, true, false];
 /// How often it is switched off, on, on and off in any case. Before that, the slowdown that is seen is chance to a great part: to stop because
@@ -283,11 +285,11 @@ impl Recorder<'_> {
                     break;
                 }
                 events.switch(recorded)?;
-                let (start_ns, before) = (now_ns(), events.progress()?);
-                while since(start_ns) < STRETCH {
-                    events.wait(STRETCH.saturating_sub(since(start_ns)).min(NAP));
-                    events.fetch(false, &mut |event| taken.take(event));
+                if self.stretches.last().is_none_or(|last| last.recorded != recorded) {
+                    take_for(SWITCHING, events, taken);
                 }
+                let (start_ns, before) = (now_ns(), events.progress()?);
+                take_for(STRETCH, events, taken);
                 let ns = u64::try_from(since(start_ns).as_nanos()).unwrap_or(u64::MAX);
                 let progress = events.progress()?.since(before);
                 self.stretches.push(RecordingStretch { recorded, ns, progress });
@@ -348,6 +350,15 @@ impl Recorder<'_> {
             Some(child) => child.try_wait().map_or(true, |status| status.is_some()),
             None => self.tids.iter().all(|tid| !Path::new(&format!("/proc/{tid}")).exists()),
         }
+    }
+}
+
+/// Takes events for so long.
+fn take_for(time: Duration, events: &mut dyn ProcessEvents, taken: &mut Taken) {
+    let start_ns = now_ns();
+    while since(start_ns) < time {
+        events.wait(time.saturating_sub(since(start_ns)).min(NAP));
+        events.fetch(false, &mut |event| taken.take(event));
     }
 }
 

@@ -196,7 +196,7 @@ fn sum_of(counters: &mut [Counter]) -> Result<u64, Failure> {
 }
 
 /// Sleeps until one of `fds` can be read, or for so long.
-pub(super) fn wait_for(fds: &[BorrowedFd<'_>], longest: Duration) {
+fn wait_for(fds: &[BorrowedFd<'_>], longest: Duration) {
     let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let timeout = Timespec::try_from(longest).ok();
     // A signal ends it early, which is as well.

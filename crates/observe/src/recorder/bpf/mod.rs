@@ -10,16 +10,18 @@ use super::process_events::{EventsInOrder, ProcessEvents};
 use super::raw::{RawEvent, RawKind};
 use super::stops::process_of;
 use super::thread::Entered;
-use super::tracepoints::{LOST_RECORDS, wait_for};
+use super::tracepoints::LOST_RECORDS;
 use crate::tracefs::in_first_pid_namespace;
 use layout::{announcements, event, new_thread, thread, totals};
 use model::communication::RecordedProgress;
 use programs::{Maps, TracepointProgram, programs};
-use rustix::fd::AsFd;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
 use std::collections::HashSet;
+use std::mem::MaybeUninit;
 use std::time::Duration;
-use sys::Failure;
 use sys::bpf::{BpfLink, BpfMap, BpfProgram, BpfRing};
+use sys::{Failure, OrFail};
 
 /// More threads are not recorded at the same time.
 const MOST_THREADS: u32 = 1 << 15;
@@ -34,6 +36,7 @@ pub(super) struct BpfEvents {
     maps: Maps,
     programs: Vec<AttachableProgram>,
     waiting: EventsInOrder,
+    urgent: OwnedFd,
 }
 
 struct AttachableProgram {
@@ -64,7 +67,8 @@ impl BpfEvents {
             Ok(AttachableProgram { program, of_calls, attached: None })
         };
         let programs = programs(&maps)?.into_iter().map(load).collect::<Result<_, Failure>>()?;
-        let mut events = Self { maps, programs, waiting: EventsInOrder::default() };
+        let urgent = urgent(&maps.ring)?;
+        let mut events = Self { maps, programs, waiting: EventsInOrder::default(), urgent };
         // Nobody is recorded yet: it shows whether they may be attached.
         events.switch(true)?;
         for tid in tids {
@@ -102,7 +106,10 @@ impl ProcessEvents for BpfEvents {
     }
 
     fn wait(&self, longest: Duration) {
-        wait_for(&[self.maps.ring.as_fd()], longest);
+        let mut woken = [const { MaybeUninit::uninit() }; 1];
+        let timeout = Timespec::try_from(longest).ok();
+        // A signal ends it early, which is as well.
+        let _ = epoll::wait(&self.urgent, &mut woken, timeout.as_ref());
     }
 
     fn fetch(&mut self, last: bool, take: &mut dyn FnMut(RawEvent)) {
@@ -131,6 +138,16 @@ impl ProcessEvents for BpfEvents {
     fn lost(&self) -> Vec<(&'static str, u64)> {
         vec![(LOST_RECORDS, counted(&self.maps.lost, 0)), (LOST_THREADS, counted(&self.maps.lost, 1))]
     }
+}
+
+/// What can be waited for until a program wakes who reads `ring`. A ring can be read as long as anything is in it: without EPOLLET, or by
+/// poll(2), the recorder would not sleep at all while calls are recorded, and so keep a CPU of the recorded program busy.
+fn urgent(ring: &BpfRing) -> Result<OwnedFd, Failure> {
+    let what = "the ring of records";
+    let instance = epoll::create(epoll::CreateFlags::CLOEXEC).or_fail("epoll_create1", what)?;
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    epoll::add(&instance, ring, epoll::EventData::new_u64(0), flags).or_fail("epoll_ctl", what)?;
+    Ok(instance)
 }
 
 /// One of the numbers that programs count up. One that cannot be read is as good as none.
@@ -183,6 +200,32 @@ mod tests {
         let after = events.progress().unwrap().switches;
         // The shell waits for each of three processes, and each of them sleeps.
         assert!(after >= before + 6, "{before} and then {after}");
+    }
+
+    #[test]
+    fn the_recorder_sleeps_while_calls_are_recorded() {
+        const WRITES: u32 = 50;
+        let (mut to, _from) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let writer = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            for _ in 0..WRITES {
+                to.write_all(b"x").unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let events = BpfEvents::open(&[told.recv().unwrap()], true);
+        let Ok(mut events) = events else { return eprintln!("not tested here: programs may not be loaded") };
+        let (mut waits, mut records) = (0, 0);
+        while !writer.is_finished() {
+            events.wait(Duration::from_millis(20));
+            waits += 1;
+            events.fetch(false, &mut |_| records += 1);
+        }
+        events.fetch(true, &mut |_| records += 1);
+        assert!(records >= WRITES, "{records} records");
+        assert!(waits < WRITES / 2, "{waits} waits");
     }
 
     #[test]
