@@ -14,7 +14,7 @@ use model::estimate::Estimate;
 use model::record::{Outcome, Record, Sample};
 use model::results::MOST_SAMPLES;
 use model::study::Study;
-use model::{Case, Precision};
+use model::{Case, Percent, Precision};
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -48,9 +48,13 @@ impl RunRules {
 
     /// Whether it is known so well that the case needs no further slice, or has as many as a results file may have of a case.
     pub fn ends_early(&self, case: &Case, samples: &[Sample]) -> bool {
-        let asked = self.precision.of(case).0;
-        is_full(samples.len())
-            || stopping::ends_early(samples, asked, self.least_trials, || self.estimate(case, samples))
+        self.ends_early_at(self.precision.of(case), case, samples)
+    }
+
+    /// The same where `precision` is asked of the case.
+    pub fn ends_early_at(&self, precision: Percent, case: &Case, samples: &[Sample]) -> bool {
+        let estimate = || self.estimate(case, samples);
+        is_full(samples.len()) || stopping::ends_early(samples, precision.0, self.least_trials, estimate)
     }
 
     /// What is shown of `samples` of `case`: the time of an iteration.
@@ -107,9 +111,9 @@ pub fn least_trials(study: Option<&Study>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::floor;
     use model::record::{ScheduleSample, Setting, Usage};
     use model::warning::Warning;
-    use model::{Percent, floor};
 
     const MINUTE: Duration = Duration::from_secs(60);
 

@@ -5,8 +5,8 @@ use super::measured::Measured;
 use model::block::Block;
 use model::inject::{Inject, InjectedAmount};
 use model::scenario::Mix;
-use model::{EndpointRole, Pace, Peers, Placement, Placements, Scenario, Size, Spec, Workload};
-use std::collections::BTreeMap;
+use model::{Case, EndpointRole, Pace, Peers, Placement, Placements, Scenario, Size, Spec, Workload};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sizes that differ by less than this factor need one case.
 const NEAR: u64 = 2;
@@ -28,6 +28,8 @@ const SERVER_WORKS_NS: [u64; 4] = [3_000, 6_000, 10_000, 30_000];
 pub struct NeededCosts {
     /// The sizes, ascending, of each mechanism in each workload.
     sizes: BTreeMap<(Spec, Workload), Vec<u64>>,
+    /// The mechanisms that are exchanged, and those that they are exchanged for.
+    exchanged: BTreeSet<Spec>,
     on_one_cpu: bool,
     /// Whether it is known where the kernel puts the endpoints.
     is_placed: bool,
@@ -35,7 +37,9 @@ pub struct NeededCosts {
 
 /// What all of `scenarios` need on a host that has as many CPUs as `cpus`.
 pub fn needed<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>, cpus: usize) -> NeededCosts {
-    let mut needed = NeededCosts { on_one_cpu: cpus < 2, ..NeededCosts::default() };
+    let scenarios: Vec<&Scenario> = scenarios.into_iter().collect();
+    let exchanged = exchanged(&scenarios);
+    let mut needed = NeededCosts { on_one_cpu: cpus < 2, exchanged, ..NeededCosts::default() };
     for flow in scenarios.into_iter().flat_map(|scenario| &scenario.flows) {
         let mut add = |workload: Workload, sizes: Vec<u64>| {
             needed.sizes.entry((flow.mechanism.clone(), workload)).or_default().extend(sizes);
@@ -51,6 +55,15 @@ pub fn needed<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>, cpus: usize
     }
     needed.sizes.values_mut().for_each(thin);
     needed
+}
+
+/// The mechanisms of flows that have not the same one in all of `scenarios`.
+fn exchanged(scenarios: &[&Scenario]) -> BTreeSet<Spec> {
+    let mechanisms = scenarios.windows(2).flat_map(|pair| {
+        let flows = pair[0].flows.iter().zip(&pair[1].flows);
+        flows.map(|(one, other)| [&one.mechanism, &other.mechanism])
+    });
+    mechanisms.filter(|[one, other]| one != other).flatten().cloned().collect()
 }
 
 /// The least size of a mix, the mean and the largest.
@@ -77,6 +90,15 @@ impl NeededCosts {
     /// The same without cases that tell where the kernel puts endpoints, if that is `measured` of every flow.
     pub fn placed_as(self, measured: &Measured) -> Self {
         Self { is_placed: measured.on_one_cpu.iter().all(Option::is_some), ..self }
+    }
+
+    /// Whether the difference between mechanisms that are exchanged rests on `case`. How long an idle CPU takes to wake after long sleep,
+    /// where the kernel puts a pair, and what the other flows cost is the same before and after.
+    pub fn tells_the_change(&self, case: &Case) -> bool {
+        let is_same = |cost: &CostCase| {
+            cost.place == EndPlace::Anywhere || cost.think_time_ns > 0 && !cost.has_cold_caches
+        };
+        CostCase::of(case).is_some_and(|cost| self.exchanged.contains(&cost.spec) && !is_same(&cost))
     }
 
     /// The cases that `costs` lacks, in words; each with its sizes.

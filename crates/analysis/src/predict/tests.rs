@@ -12,7 +12,7 @@ use model::scenario::{
     Behaviour, Concurrency, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording,
 };
 use model::testing::scenarios::random_scenario;
-use model::{Scenario, Size, Spec, Workload};
+use model::{Case, CpuPair, Pace, Placement, Scenario, Size, Spec, Workload, floor};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -247,6 +247,35 @@ fn where_the_kernel_puts_endpoints_is_measured_unless_it_was_recorded() {
         blocks.iter().flat_map(|block| &block.placements).any(|place| place.to_string() == "unpinned")
     };
     assert!(is_measured(None) && !is_measured(Some(0.2)));
+}
+
+#[test]
+fn what_is_the_same_before_and_after_is_no_part_of_the_change() {
+    let of = |second: &str| {
+        let mut flows = vec![flow(0, 1), flow(1, 2)];
+        flows[1].mechanism = Spec::plain(second);
+        scenario(&[&[], &[], &[]], flows)
+    };
+    let needs = needed([&of("slow"), &of("other")], 2);
+    let case = |name: &str, pace, cpus: Option<CpuPair>| Case {
+        workload: Workload::Latency,
+        size_bytes: Some(Size(64)),
+        pace,
+        placement: if cpus.is_none() { Placement::Unpinned } else { Placement::SameLlc },
+        cpus,
+        spec: Spec::plain(name),
+        ..floor::operation("getpid", 0)
+    };
+    let two = Some(CpuPair { client: 0, server: 1 });
+    for name in ["slow", "other"] {
+        for pace in [Pace::BackToBack, Pace::ColdThinkTime(100_000)] {
+            assert!(needs.tells_the_change(&case(name, pace, two)), "{name} {pace}");
+        }
+        assert!(!needs.tells_the_change(&case(name, Pace::ThinkTime(100_000), two)), "{name}");
+        assert!(!needs.tells_the_change(&case(name, Pace::BackToBack, None)), "{name}");
+    }
+    // The first flow keeps its mechanism.
+    assert!(!needs.tells_the_change(&case("fast", Pace::BackToBack, two)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::cli::PredictArguments;
 use crate::exit::{Error, Exit};
-use crate::measuring::measure;
+use crate::measuring::measure_until;
 use crate::output::{print, style};
 use crate::planning::plan_here;
 use crate::replay_failure::failure;
@@ -16,13 +16,15 @@ use model::block::Block;
 use model::plan::Plan;
 use model::record::{Host, Record};
 use model::scenario::Behaviour;
-use model::{Endpoints, Invalid, Percent, Scenario};
+use model::{Case, Endpoints, Invalid, Percent, Scenario};
 use std::path::Path;
 use std::time::Duration;
 use sys::Failure;
 
 /// How precise costs need to be: what an exchange saves is a tenth of a round trip, and wanted to within a tenth of that.
 const PRECISION: Percent = Percent(0.005);
+/// The same of cases that are before the exchange what they are after it: their time is better given to the others.
+const ROUGH_PRECISION: Percent = Percent(0.02);
 /// How many missing cases a refusal names.
 const NAMED: usize = 4;
 
@@ -51,7 +53,10 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     if let Some((time, session)) = time.zip(session.as_ref()) {
         let plan = missing_plan(&needs, &records, &host);
         let trials = session.trials(false, arguments.timeout, None);
-        records.extend(measure(&plan, &trials, time, PRECISION.into()));
+        let asked = |case: &Case| if needs.tells_the_change(case) { PRECISION } else { ROUGH_PRECISION };
+        records.extend(measure_until(&plan, &trials, time, PRECISION.into(), |rules, case, samples| {
+            rules.ends_early_at(asked(case), case, samples)
+        }));
         if session.is_stopped() {
             return Ok(Exit::Interrupted);
         }
