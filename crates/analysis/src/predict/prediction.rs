@@ -24,9 +24,9 @@ const TAIL: f64 = 0.05;
 const NORMAL_90: f64 = 1.645;
 /// What the simulation leaves out, which no cost tells, as a fraction of any time: of processes that are held to one CPU each, or of
 /// which it is known how often they were on one; and of others, whose replays differ by where the kernel puts them.
-const MODEL_ERROR: [f64; 2] = [0.01, 0.04];
+const MODEL_ERROR: [f64; 2] = [0.007, 0.04];
 /// The same as a fraction of a change.
-const MODEL_ERROR_OF_CHANGE: f64 = 0.12;
+const MODEL_ERROR_OF_CHANGE: f64 = 0.10;
 /// How cold the caches of a program may be, from 0 as between messages back to back to 1 as cold as they are measured to be. A program
 /// that went through code or memory between its messages was from half to all that apart from them, PostgreSQL near 1, and one that went
 /// through both a third beyond.
@@ -171,10 +171,9 @@ pub fn predict(
             ]
         })
         .collect();
-    let is_held = before.processes.iter().all(|process| process.cpus.len() == 1);
     let is_known =
         |(flow, seen): (&Flow, &Option<f64>)| seen.is_some() && !flow.mechanism.params.watches_for_room();
-    let is_free = !is_held && !before.flows.iter().zip(&measured.on_one_cpu).all(is_known);
+    let is_free = !is_held(before) && !before.flows.iter().zip(&measured.on_one_cpu).all(is_known);
     let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
     Prediction {
         scenario: before.name.clone(),
@@ -185,6 +184,11 @@ pub fn predict(
         basis: basis([before, after], costs),
         notes: notes([before, after], costs, measured, cpus),
     }
+}
+
+/// Whether each process has one CPU on which it may run.
+fn is_held(scenario: &Scenario) -> bool {
+    scenario.processes.iter().all(|process| process.cpus.len() == 1)
 }
 
 /// Both scenarios simulated, with costs as they might be.
@@ -379,6 +383,17 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
     for process in unplaced {
         notes
             .push(format!("'{}' names CPUs that this host has not: it is taken to run on any", process.name));
+    }
+    let is_free = !is_held(before) && cpus.len() > 1;
+    let is_placed_twice = |(old, new): &(&Flow, &Flow)| {
+        is_free && old.mechanism != new.mechanism && new.mechanism.params.watches_for_room()
+    };
+    for (flow, _) in before.flows.iter().zip(&scenarios[1].flows).filter(is_placed_twice) {
+        notes.push(format!(
+            "the client of '{}' may be woken twice for an answer, and put on another CPU each time: to know more, hold the processes to CPUs \
+             (taskset -c), and record them so",
+            flow.name
+        ));
     }
     for flow in before.flows.iter().filter(|flow| flow.fds > 0) {
         notes.push(format!("'{}' passes descriptors, whose cost is taken to stay the same", flow.name));

@@ -250,6 +250,25 @@ fn where_the_kernel_puts_endpoints_is_measured_unless_it_was_recorded() {
 }
 
 #[test]
+fn a_reader_is_told_where_it_is_not_known_which_cpu_a_client_gets() {
+    let told = |cpus: [&[u32]; 2], wait: &str| {
+        let before = scenario(&cpus, vec![flow(0, 1)]);
+        let mut after = exchanged(&before, "slow");
+        after.flows[0].mechanism.params =
+            serde_json::from_value(serde_json::json!({ "wait": wait })).unwrap();
+        let mut known = costs();
+        for place in [EndPlace::OneCpu, EndPlace::TwoCpus] {
+            let spec = after.flows[0].mechanism.clone();
+            add_round_trips(&mut known, &CostCase::plain(spec, Workload::Latency, place));
+        }
+        let found = predict(&before, &after, &known, &Measured::recorded(&before), &[0, 1], QUICK);
+        found.notes.iter().any(|note| note.contains("hold the processes to CPUs"))
+    };
+    assert!(told([&[], &[]], "epoll-room"));
+    assert!(!told([&[], &[]], "epoll") && !told([&[0], &[1]], "epoll-room"));
+}
+
+#[test]
 fn what_is_the_same_before_and_after_is_no_part_of_the_change() {
     let of = |second: &str| {
         let mut flows = vec![flow(0, 1), flow(1, 2)];

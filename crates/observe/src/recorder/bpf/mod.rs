@@ -165,6 +165,7 @@ fn switches_of(tid: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock::since;
     use super::*;
     use std::io::Write;
     use std::process::{Command, Stdio};
@@ -217,6 +218,7 @@ mod tests {
         });
         let events = BpfEvents::open(&[told.recv().unwrap()], true);
         let Ok(mut events) = events else { return eprintln!("not tested here: programs may not be loaded") };
+        let start_ns = now_ns();
         let (mut waits, mut records) = (0, 0);
         while !writer.is_finished() {
             events.wait(Duration::from_millis(20));
@@ -225,7 +227,9 @@ mod tests {
         }
         events.fetch(true, &mut |_| records += 1);
         assert!(records >= WRITES, "{records} records");
-        assert!(waits < WRITES / 2, "{waits} waits");
+        // Each of them lasts for 20 ms, but for a few that end early.
+        let most = 5 + since(start_ns).as_millis() / 10;
+        assert!(waits < most, "{waits} waits, and not {most}");
     }
 
     #[test]
