@@ -40,6 +40,8 @@ const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
 const FIRST_STEPS: usize = 40;
 const NEXT_STEPS: usize = 3;
 
+/// From here on a reader is told that the simulation does not come to what was measured, as a fraction of its rates.
+const TOLD_MISFIT: f64 = 0.1;
 /// From here on a reader is told that recording had slowed the program.
 const TOLD_SLOWDOWN: f64 = 0.02;
 
@@ -175,6 +177,8 @@ pub fn predict(
         |(flow, seen): (&Flow, &Option<f64>)| seen.is_some() && !flow.mechanism.params.watches_for_room();
     let is_free = !is_held(before) && !before.flows.iter().zip(&measured.on_one_cpu).all(is_known);
     let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
+    let mut notes = notes([before, after], costs, measured, cpus);
+    notes.extend(misfit(measured, &draws));
     Prediction {
         scenario: before.name.clone(),
         flows: (0..before.flows.len()).map(|at| flow(at, before, after, measured, &draws)).collect(),
@@ -182,7 +186,7 @@ pub fn predict(
         processes: (0..before.processes.len()).map(|at| process(at, before, measured, &draws)).collect(),
         is_calibrated: !measured.is_empty(),
         basis: basis([before, after], costs),
-        notes: notes([before, after], costs, measured, cpus),
+        notes,
     }
 }
 
@@ -196,6 +200,23 @@ struct Draws {
     draws: Vec<[Simulated; 2]>,
     /// What they leave out, as a fraction of any time.
     model_error: f64,
+}
+
+/// What a reader must know where the simulation could not be brought to what was measured.
+fn misfit(measured: &Measured, draws: &Draws) -> Option<String> {
+    let known = measured.flows.iter().flatten().map(|flow| flow.per_s).sum::<f64>();
+    let simulated = |[before, _]: &[Simulated; 2]| -> f64 {
+        let flows = before.behaviour.flows.iter().zip(&measured.flows);
+        flows.filter(|(_, known)| known.is_some()).map(|(flow, _)| flow.per_s).sum()
+    };
+    let share = median(&draws.draws.iter().map(simulated).collect::<Vec<_>>())? / known;
+    ((share - 1.0).abs() > TOLD_MISFIT).then(|| {
+        format!(
+            "the simulation before the exchange comes to {:.0}% of the requests and messages that were measured, so that its change is less \
+             sure than the interval says",
+            100.0 * share
+        )
+    })
 }
 
 /// The costs of the flows of both scenarios as they might be. A flow that keeps its mechanism has the same costs in both, and flows

@@ -250,7 +250,21 @@ fn where_the_kernel_puts_endpoints_is_measured_unless_it_was_recorded() {
 }
 
 #[test]
-fn a_reader_is_told_where_it_is_not_known_which_cpu_a_client_gets() {
+fn a_reader_is_told_where_the_simulation_does_not_come_to_what_was_measured() {
+    let told = |per_s: f64, round_trip_ns: f64| {
+        let before = scenario(&[&[0], &[1]], vec![flow(0, 1)]);
+        let flows = vec![Some(FlowBehaviour { per_s, round_trip_ns: Some(round_trip_ns) })];
+        let measured = Measured { flows, ..Measured::recorded(&before) };
+        let found = predict(&before, &exchanged(&before, "slow"), &costs(), &measured, &[0, 1], QUICK);
+        found.notes.iter().any(|note| note.contains("comes to"))
+    };
+    assert!(!told(5000.0, 150_000.0));
+    // No work that could be left out explains what is quicker than the messages alone.
+    assert!(told(5e6, 100.0));
+}
+
+#[test]
+fn a_reader_is_told_where_it_it_is_not_known_which_cpu_a_client_gets() {
     let told = |cpus: [&[u32]; 2], wait: &str| {
         let before = scenario(&cpus, vec![flow(0, 1)]);
         let mut after = exchanged(&before, "slow");
