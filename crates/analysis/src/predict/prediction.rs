@@ -409,11 +409,13 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
     let is_placed_twice = |(old, new): &(&Flow, &Flow)| {
         is_free && old.mechanism != new.mechanism && new.mechanism.params.watches_for_room()
     };
-    for (flow, _) in before.flows.iter().zip(&scenarios[1].flows).filter(is_placed_twice) {
+    let placed_twice = before.flows.iter().zip(&scenarios[1].flows).filter(is_placed_twice);
+    let placed_twice: Vec<String> = placed_twice.map(|(flow, _)| format!("'{}'", flow.name)).collect();
+    if !placed_twice.is_empty() {
         notes.push(format!(
-            "the client of '{}' may be woken twice for an answer, and put on another CPU each time: to know more, hold the processes to CPUs \
+            "clients of {} may be woken twice for an answer, and put on another CPU each time: to know more, hold the processes to CPUs \
              (taskset -c), and record them so",
-            flow.name
+            placed_twice.join(" and ")
         ));
     }
     for flow in before.flows.iter().filter(|flow| flow.fds > 0) {
