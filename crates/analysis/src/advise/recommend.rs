@@ -101,6 +101,7 @@ pub fn recommend(
         }
     }
     times.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    best_first(&mut times);
     let ranked = ranked(&times);
     let told_apart = !ranked.is_empty()
         && ranked.iter().skip(1).all(|candidate| match candidate.standing {
@@ -129,7 +130,7 @@ pub fn recommend(
         sizes_tried: if is_sized { sizes_tried } else { Vec::new() },
         knobs: knobs(need, records),
         second: ranked.get(1).map(cost),
-        worst: ranked.last().filter(|_| ranked.len() > 2).map(cost),
+        worst: worst(&ranked).filter(|_| ranked.len() > 2).map(cost),
         ranked,
         excluded,
     }
@@ -176,7 +177,20 @@ fn measured_or_cause(
     }
 }
 
-/// The candidates in order, each with its standing. `times` are ascending.
+/// Puts the best of those that are known first. What a few trials say, too few for an interval, is chance to a great part: of some
+/// twenty candidates one would be the best by it.
+fn best_first(times: &mut [(Measured, Estimate)]) {
+    if let Some(best) = times.iter().position(|(_, time)| time.interval.is_some()) {
+        times[..=best].rotate_right(1);
+    }
+}
+
+/// The candidate that takes longest.
+fn worst(ranked: &[Ranked]) -> Option<&Ranked> {
+    ranked.iter().max_by(|a, b| a.over_best.median.total_cmp(&b.over_best.median))
+}
+
+/// The candidates in order, each with its standing. The first of `times` is the best.
 fn ranked(times: &[(Measured, Estimate)]) -> Vec<Ranked> {
     let Some((_, best)) = times.first() else { return Vec::new() };
     let rank = |(at, (measured, time)): (usize, &(Measured, Estimate))| {

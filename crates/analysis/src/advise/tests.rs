@@ -70,6 +70,24 @@ fn the_best_is_first_and_the_others_stand_as_their_intervals_say() {
 }
 
 #[test]
+fn what_a_few_trials_say_is_not_the_best() {
+    let few = |name: &str, ns: f64| {
+        let of_one_trial = samples(ns, 10).into_iter().filter(|sample| sample.trial == 0).collect();
+        measured_record(case(&Spec::plain(name), Workload::Latency, SIZE), of_one_trial)
+    };
+    let ranked = |records: &[Record]| -> Vec<String> {
+        let names = specs(&["lucky", "known", "slow"]);
+        let advice = recommend(&need(), "same-core", &names, records, Vec::new());
+        assert_eq!(advice.worst.unwrap().spec.name, "slow");
+        advice.ranked.into_iter().map(|ranked| ranked.measured.spec.name).collect()
+    };
+    let known = [few("lucky", 900.0), latency("known", 1000.0, 10), latency("slow", 3000.0, 10)];
+    assert_eq!(ranked(&known), ["known", "lucky", "slow"]);
+    let none_is_known = [few("lucky", 900.0), few("known", 1000.0), few("slow", 3000.0)];
+    assert_eq!(ranked(&none_is_known), ["lucky", "known", "slow"]);
+}
+
+#[test]
 fn what_cannot_be_offered_has_its_reason() {
     let mut failed = latency("failed", 1.0, 1);
     failed.outcome = Outcome::Failed { error: "connect: refused\nmore".to_owned() };
