@@ -312,7 +312,9 @@ impl Recorder<'_> {
             return false;
         }
         let kept = (on as f64 / on_ns as f64) / (off as f64 / off_ns as f64);
-        let recorded = first + Duration::from_nanos(on_ns) + 2 * STRETCH;
+        // It was on while the kernel dealt with each switch, too, and would be for this one.
+        let groups = (self.stretches.len() / ORDER.len()) as u32;
+        let recorded = first + Duration::from_nanos(on_ns) + (groups + 1) * SWITCHING + 2 * STRETCH;
         recorded.mul_f64((1.0 - kept).max(0.0)) > self.longest.mul_f64(MOST_SLOWDOWN)
     }
 

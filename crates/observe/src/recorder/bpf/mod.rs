@@ -36,6 +36,7 @@ pub(super) struct BpfEvents {
     maps: Maps,
     programs: Vec<AttachableProgram>,
     waiting: EventsInOrder,
+    /// Can be waited for until something is recorded that must be looked up at once.
     urgent: OwnedFd,
 }
 
