@@ -7,7 +7,7 @@ use crate::measuring::measure_until;
 use crate::planning::plan_here;
 use crate::rules::RunRules;
 use crate::session::RunSession;
-use analysis::advise::{Recommendation, are_told_apart, is_hopeless, is_surely_worse, recommend};
+use analysis::advise::{Recommendation, are_told_apart, best_of, is_hopeless, is_surely_worse, recommend};
 use analysis::stopping::{LEAST_TRIALS, is_narrow};
 use harness::clock::Timer;
 use harness::coordinator::trials::EndpointTrials;
@@ -236,8 +236,8 @@ impl Known<'_> {
             return trials >= FIRST_TRIALS;
         }
         let times = self.times();
-        let best = times.iter().flatten().min_by(|a, b| a.median.total_cmp(&b.median)).copied();
-        let best = best.unwrap_or(estimate);
+        let known: Vec<Estimate> = times.iter().flatten().copied().collect();
+        let best = best_of(&known).map_or(estimate, |at| known[at]);
         if trials >= FIRST_TRIALS && is_hopeless(estimate, best.median) {
             return true;
         }

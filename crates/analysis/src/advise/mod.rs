@@ -11,7 +11,7 @@ mod told;
 pub use measured::{Measured, measured};
 pub use recommend::{CostOfAnother, Knob, Ranked, Recommendation, Standing, recommend};
 pub use sizes::{SizeChange, size_changes};
-pub use told::{CLOSE, are_told_apart, is_hopeless, is_surely_worse, over};
+pub use told::{CLOSE, are_told_apart, best_of, is_hopeless, is_surely_worse, over};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::measured::{Measured, cpu_ns, is_usable, measured, record_of};
 use super::sizes::{SizeChange, size_changes};
-use super::told::{CLOSE, over};
+use super::told::{CLOSE, best_of, over};
 use model::estimate::Estimate;
 use model::need::{Cause, Exclusion, Need, Objective, Pattern};
 use model::record::Record;
@@ -177,10 +177,10 @@ fn measured_or_cause(
     }
 }
 
-/// Puts the best of those that are known first. What a few trials say, too few for an interval, is chance to a great part: of some
-/// twenty candidates one would be the best by it.
+/// Puts the best first.
 fn best_first(times: &mut [(Measured, Estimate)]) {
-    if let Some(best) = times.iter().position(|(_, time)| time.interval.is_some()) {
+    let all: Vec<Estimate> = times.iter().map(|(_, time)| *time).collect();
+    if let Some(best) = best_of(&all) {
         times[..=best].rotate_right(1);
     }
 }

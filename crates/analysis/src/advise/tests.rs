@@ -208,6 +208,13 @@ fn a_ranking_is_told_when_every_other_is_surely_worse_or_surely_close() {
     assert!(!are_told_apart(&[estimate(100.0, 0.1), estimate(104.0, 0.1)]));
     assert!(!are_told_apart(&[Estimate { median: 1.0, interval: None }]));
     assert!(!are_told_apart(&[]));
+    let few = Estimate { median: 90.0, interval: None };
+    assert_eq!(
+        best_of(&[few, estimate(150.0, 0.02), estimate(100.0, 0.02)]),
+        Some(2),
+        "a few trials may be chance"
+    );
+    assert_eq!(best_of(&[Estimate { median: 95.0, interval: None }, few]), Some(1));
     assert!(is_surely_worse(estimate(120.0, 0.02), estimate(100.0, 0.02)));
     assert!(!is_surely_worse(estimate(106.0, 0.02), estimate(100.0, 0.02)));
     assert!(is_hopeless(estimate(250.0, 0.1), 100.0) && !is_hopeless(estimate(160.0, 0.1), 100.0));

@@ -15,13 +15,21 @@ pub fn over(a: Estimate, b: Estimate) -> Estimate {
     Estimate { median, interval: interval.map(|half| (median * (-half).exp(), median * half.exp())) }
 }
 
-/// Whether the least of `times` is known: every other is surely greater, or surely within [`CLOSE`] of it.
+/// Which of `times` is the best: the least of those with an interval, else the least. What a few trials say, too few for an interval,
+/// is chance to a great part: of some twenty candidates one would be the best by it.
+pub fn best_of(times: &[Estimate]) -> Option<usize> {
+    let order = |time: &Estimate| (time.interval.is_none(), time.median);
+    (0..times.len()).min_by(|a, b| {
+        let (a, b) = (order(&times[*a]), order(&times[*b]));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })
+}
+
+/// Whether the best of `times` is known: every other is surely greater, or surely within [`CLOSE`] of it.
 pub fn are_told_apart(times: &[Estimate]) -> bool {
-    let Some((at, best)) = times.iter().enumerate().min_by(|a, b| a.1.median.total_cmp(&b.1.median)) else {
-        return false;
-    };
+    let Some(at) = best_of(times) else { return false };
     let others = times.iter().enumerate().filter(|(other, _)| *other != at);
-    best.interval.is_some() && others.map(|(_, other)| over(*other, *best)).all(is_decided)
+    times[at].interval.is_some() && others.map(|(_, other)| over(*other, times[at])).all(is_decided)
 }
 
 /// Whether a ratio to the best says enough.

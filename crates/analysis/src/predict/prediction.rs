@@ -154,7 +154,7 @@ pub fn predict(
     let flows = before.flows.iter().zip(&fitted[0]);
     let central: Vec<DrawnCosts> =
         flows.map(|(flow, costs)| costs.draw(None, 0.0, coldness * most_cold(before, flow))).collect();
-    let begin = calibrated(before, measured, None, FIRST_STEPS, |rests| {
+    let begin = calibrated(before, measured, &central, None, FIRST_STEPS, |rests| {
         setup(&central, rests, QUANTUM_NS.1, options.seed, before)
     });
     let draws: Vec<[Simulated; 2]> = (0..u64::from(options.draws.max(1)))
@@ -164,7 +164,7 @@ pub fn predict(
             let quantum_ns = random.random_range(QUANTUM_NS.0..=QUANTUM_NS.1);
             let drawn = draw_of(&fitted, [before, after], measured, seed);
             let measured = measured.draw(&mut random);
-            let rests = calibrated(before, &measured, Some(&begin), NEXT_STEPS, |rests| {
+            let rests = calibrated(before, &measured, &drawn[0], Some(&begin), NEXT_STEPS, |rests| {
                 setup(&drawn[0], rests, quantum_ns, seed, before)
             });
             [
@@ -406,16 +406,16 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
             .push(format!("'{}' names CPUs that this host has not: it is taken to run on any", process.name));
     }
     let is_free = !is_held(before) && cpus.len() > 1;
-    let is_placed_twice = |(old, new): &(&Flow, &Flow)| {
+    let is_woken_twice = |(old, new): &(&Flow, &Flow)| {
         is_free && old.mechanism != new.mechanism && new.mechanism.params.watches_for_room()
     };
-    let placed_twice = before.flows.iter().zip(&scenarios[1].flows).filter(is_placed_twice);
-    let placed_twice: Vec<String> = placed_twice.map(|(flow, _)| format!("'{}'", flow.name)).collect();
-    if !placed_twice.is_empty() {
+    let woken_twice = before.flows.iter().zip(&scenarios[1].flows).filter(is_woken_twice);
+    let woken_twice: Vec<String> = woken_twice.map(|(flow, _)| format!("'{}'", flow.name)).collect();
+    if !woken_twice.is_empty() {
         notes.push(format!(
-            "clients of {} may be woken twice for an answer, and put on another CPU each time: to know more, hold the processes to CPUs \
-             (taskset -c), and record them so",
-            placed_twice.join(" and ")
+            "clients of {} may be woken twice for an answer, and then the kernel moves processes to other CPUs than before, nobody knows \
+             which: to know more, hold the processes to CPUs (taskset -c), and record them so",
+            woken_twice.join(" and ")
         ));
     }
     for flow in before.flows.iter().filter(|flow| flow.fds > 0) {

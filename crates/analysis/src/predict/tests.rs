@@ -156,7 +156,7 @@ fn receivers_are_put_where_they_were_seen() {
             slowdown: 0.0,
             off: 0.0,
         };
-        let found = run(&calibrated(&free, &measured, None, 5, run)).on_one_cpu;
+        let found = run(&calibrated(&free, &measured, &costs, None, 5, run)).on_one_cpu;
         assert!(found.iter().flatten().all(|share| (share - seen).abs() < 0.05), "{seen}: {found:?}");
     }
 }
@@ -189,7 +189,7 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
         slowdown: 0.0,
         off: 0.0,
     };
-    let rests = calibrated(&crowd, &measured, None, 10, |rests| {
+    let rests = calibrated(&crowd, &measured, &costs, None, 10, |rests| {
         let (costs, quantum_ns) = (&costs, 2_000_000);
         simulate(
             &crowd,
@@ -198,6 +198,39 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
     });
     for (found, was) in run(&crowd, &rests).flows.iter().zip(&was.flows) {
         assert!((found.per_s / was.per_s - 1.0).abs() < 0.02, "{found:?} {was:?} {rests:?}");
+    }
+}
+
+#[test]
+fn work_that_was_seen_is_not_left_out() {
+    // A loop that is said to be far quicker than its work and its messages let it be.
+    let looped = |server| Flow { server_work: us(30), client_work: us(10), ..flow(0, server) };
+    let mut pair = scenario(&[&[0], &[1], &[1]], (1..=2).map(looped).collect::<Vec<Flow>>());
+    pair.processes[0].roots = Concurrency::Together;
+    let known = costs();
+    let costs: Vec<DrawnCosts> =
+        pair.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
+    let run = |rests: &[Rest]| {
+        let (costs, quantum_ns) = (&costs, 2_000_000);
+        simulate(&pair, &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 })
+    };
+    let was = run(&[Rest::default(); 2]).behaviour;
+    let quicker = |flow: &FlowBehaviour| FlowBehaviour {
+        per_s: flow.per_s * 2.0,
+        round_trip_ns: flow.round_trip_ns.map(|ns| ns / 2.0),
+    };
+    let measured = Measured {
+        flows: was.flows.iter().map(|flow| Some(quicker(flow))).collect(),
+        processes: was.processes.iter().copied().map(Some).collect(),
+        on_one_cpu: vec![None; 2],
+        slowdown: 0.0,
+        off: 0.0,
+    };
+    // Two messages of 64 bytes take 2 µs at each end, and a little for their bytes.
+    let a_fifth = |work_ns: f64| -0.2 * (work_ns + 2.0 * message_ns(64.0));
+    for Rest { begin, answer, .. } in calibrated(&pair, &measured, &costs, None, 10, run) {
+        assert!((begin.ns - a_fifth(10_000.0)).abs() < 50.0, "{begin:?}");
+        assert!((answer.ns - a_fifth(30_000.0)).abs() < 50.0, "{answer:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! CPUs with their run queues: where a thread that is woken goes, and which is next.
+//! CPUs with their run queues: where a thread that is woken goes if nobody saw where it was (`homes`), and which is next.
 //!
 //! As Linux does it, as far as it matters here: a thread keeps its CPU until it sleeps or its time is over; who is woken goes to an
 //! idle CPU, or stays on the waker's; a CPU without a thread takes one that waits elsewhere.

@@ -5,6 +5,7 @@ mod streams;
 use super::channel::Channel;
 use super::cpus::Cpus;
 use super::events::{Event, Events};
+use super::homes::{Homes, Neighbours};
 use super::process::{Arrived, SimulatedProcess, Step, ThreadState};
 use super::setup::{Simulated, SimulationSetup, allowed};
 use crate::predict::case_costs::FlowEnd;
@@ -49,6 +50,8 @@ struct Run<'a> {
     processes: Vec<SimulatedProcess>,
     channels: Vec<Channel>,
     placing: SmallRng,
+    /// Where threads are, if that was recorded.
+    homes: Option<Homes>,
 }
 
 impl<'a> Run<'a> {
@@ -58,6 +61,7 @@ impl<'a> Run<'a> {
         let processes = allowed.iter().enumerate().map(first).collect();
         Self {
             caused: (0..scenario.flows.len()).map(|flow| scenario.caused_by(flow).collect()).collect(),
+            homes: homes(scenario, setup, &allowed),
             cpus: Cpus::new(setup.cpus.len(), allowed),
             events: Events::default(),
             now_ns: 0,
@@ -165,7 +169,8 @@ impl<'a> Run<'a> {
         if process.state != ThreadState::Asleep || !process.has_work() {
             return;
         }
-        let cpu = cpu.unwrap_or_else(|| self.cpus.place(at, process.cpu, None, false));
+        let home = || self.homes.as_mut().map(|homes| homes.of(at, self.now_ns));
+        let cpu = cpu.or_else(home).unwrap_or_else(|| self.cpus.place(at, process.cpu, None, false));
         (process.state, process.cpu, process.slept) = (ThreadState::Ready, cpu, true);
         if self.cpus.idle_since(cpu).is_some() {
             self.cpus.occupy(cpu, at);
@@ -474,13 +479,16 @@ impl<'a> Run<'a> {
     fn receiver_place(&mut self, at: usize, receiver: usize, flow: usize) -> (usize, Ends) {
         let own = self.processes[at].cpu;
         let process = &self.processes[receiver];
-        let cpu = if process.state == ThreadState::Asleep {
-            let costs = &self.setup.costs[flow];
-            let share = self.setup.rests[flow].stay.unwrap_or(costs.stay) + costs.stay_off;
-            let stays = self.placing.random_range(0.0..1.0) < share;
-            self.cpus.place(receiver, process.cpu, Some(own), stays)
-        } else {
-            process.cpu
+        let is_asleep = process.state == ThreadState::Asleep;
+        let cpu = match &mut self.homes {
+            Some(homes) if is_asleep => homes.of(receiver, self.now_ns),
+            None if is_asleep => {
+                let costs = &self.setup.costs[flow];
+                let share = self.setup.rests[flow].stay.unwrap_or(costs.stay) + costs.stay_off;
+                let stays = self.placing.random_range(0.0..1.0) < share;
+                self.cpus.place(receiver, process.cpu, Some(own), stays)
+            }
+            _ => process.cpu,
         };
         self.channels[flow].sent += 1;
         self.channels[flow].sent_together += u64::from(cpu == own);
@@ -495,6 +503,19 @@ impl<'a> Run<'a> {
             self.setup.costs[flow].wake(end, bytes as f64, idle_ns)
         })
     }
+}
+
+/// Where threads are, if that is known of the receivers of all flows.
+fn homes(scenario: &Scenario, setup: &SimulationSetup<'_>, allowed: &[Vec<usize>]) -> Option<Homes> {
+    let neighbours = (0..scenario.flows.len()).map(|at| {
+        let flow = &scenario.flows[at];
+        Some(Neighbours {
+            processes: [flow.from, flow.to],
+            per_s: flow.recorded.as_ref().map_or(0.0, |recorded| recorded.per_s),
+            together: setup.rests[at].stay? + setup.costs[at].stay_off,
+        })
+    });
+    Some(Homes::new(allowed.to_vec(), neighbours.collect::<Option<_>>()?, setup.seed))
 }
 
 /// A value of `mix`, in bytes or nanoseconds.
