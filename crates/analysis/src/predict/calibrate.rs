@@ -29,6 +29,7 @@ pub(super) fn calibrated(
     // Flows that go on at the same time wait for one another: what one of them is too long by is then most of all too long work of
     // the others.
     let share = 1.0 / loops(scenario).count().max(1) as f64;
+    let are_several = share < 1.0;
     for step in 0..steps {
         let found = simulated(&rests);
         if step == 0 && begin.is_none() {
@@ -52,8 +53,12 @@ pub(super) fn calibrated(
                 if flow.is_stream() && to > from { &mut rests[at].answer } else { &mut rests[at].begin };
             end.ns += share * longer;
         }
+        // What is not there cannot be left out.
         for ((rest, flow), costs) in rests.iter_mut().zip(&scenario.flows).zip(costs) {
-            let least = |end, work_ns| -most_surplus_ns(costs, end, flow.size.mean(), work_ns);
+            let least = |end, work_ns: f64| match are_several {
+                true => -most_surplus_ns(costs, end, flow.size.mean(), work_ns),
+                false => -work_ns,
+            };
             let begin_ns = least(FlowEnd::From, flow.client_work.mean()) - flow.begin.thought_ns();
             rest.begin.ns = rest.begin.ns.max(begin_ns);
             rest.answer.ns = rest.answer.ns.max(least(FlowEnd::To, flow.server_work.mean()));
@@ -102,9 +107,9 @@ fn longer_cycles(
     loops(scenario).filter_map(cycle).collect()
 }
 
-/// How much of the `work_ns` that was seen of an `end` may be too much: what is not there cannot be left out, and what was seen, with what
-/// messages of `bytes` cost, is not far off. Of four clients of PostgreSQL, one of which was beside its client on a CPU, the simulation had that one
-/// too seldom; without this bound all of its work was left out for that, so that messages were most of what remained.
+/// How much of the `work_ns` that was seen of an `end` may be too much, where loops wait for one another: what was seen, with what messages of
+/// `bytes` cost, is not far off. Of four clients of PostgreSQL, one of which was beside its client on a CPU, the simulation had that one too
+/// seldom; without this bound all of its work was left out for that, so that messages were most of what remained.
 fn most_surplus_ns(costs: &DrawnCosts, end: FlowEnd, bytes: f64, work_ns: f64) -> f64 {
     let messages_ns = 2.0 * costs.answered(end, bytes, Ends::Together, false).cpu_ns;
     (OFF * (work_ns + messages_ns)).min(work_ns)
