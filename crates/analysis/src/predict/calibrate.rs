@@ -108,7 +108,7 @@ fn longer_cycles(
 }
 
 /// How much of the `work_ns` that was seen of an `end` may be too much, where loops wait for one another: what was seen, with what messages of
-/// `bytes` cost, is not far off. Of four clients of PostgreSQL, one of which was beside its client on a CPU, the simulation had that one too
+/// `bytes` cost, is nearly right. Of four clients of PostgreSQL, one of which was beside its client on a CPU, the simulation had that one too
 /// seldom; without this bound all of its work was left out for that, so that messages were most of what remained.
 fn most_surplus_ns(costs: &DrawnCosts, end: FlowEnd, bytes: f64, work_ns: f64) -> f64 {
     let messages_ns = 2.0 * costs.answered(end, bytes, Ends::Together, false).cpu_ns;

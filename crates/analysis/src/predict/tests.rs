@@ -203,7 +203,7 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
 
 #[test]
 fn work_that_was_seen_is_not_left_out() {
-    // A loop that is said to be far quicker than its work and its messages let it be.
+    // A loop that is said to be much quicker than its work and its messages let it be.
     let looped = |server| Flow { server_work: us(30), client_work: us(10), ..flow(0, server) };
     let mut pair = scenario(&[&[0], &[1], &[1]], (1..=2).map(looped).collect::<Vec<Flow>>());
     pair.processes[0].roots = Concurrency::Together;
