@@ -18,11 +18,10 @@ pub fn over(a: Estimate, b: Estimate) -> Estimate {
 /// Which of `times` is the best: the least of those with an interval, else the least. What a few trials say, too few for an interval,
 /// is chance to a great part: of some twenty candidates one would be the best by it.
 pub fn best_of(times: &[Estimate]) -> Option<usize> {
-    let order = |time: &Estimate| (time.interval.is_none(), time.median);
-    (0..times.len()).min_by(|a, b| {
-        let (a, b) = (order(&times[*a]), order(&times[*b]));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    })
+    let order = |a: &Estimate, b: &Estimate| {
+        a.interval.is_none().cmp(&b.interval.is_none()).then(a.median.total_cmp(&b.median))
+    };
+    (0..times.len()).min_by(|a, b| order(&times[*a], &times[*b]))
 }
 
 /// Whether the best of `times` is known: every other is surely greater, or surely within [`CLOSE`] of it.

@@ -28,8 +28,8 @@ pub(super) fn calibrated(
     }
     // Flows that go on at the same time wait for one another: what one of them is too long by is then most of all too long work of
     // the others.
-    let share = 1.0 / loops(scenario).count().max(1) as f64;
-    let are_several = share < 1.0;
+    let loop_count = loops(scenario).count().max(1);
+    let share = 1.0 / loop_count as f64;
     for step in 0..steps {
         let found = simulated(&rests);
         if step == 0 && begin.is_none() {
@@ -55,9 +55,9 @@ pub(super) fn calibrated(
         }
         // What is not there cannot be left out.
         for ((rest, flow), costs) in rests.iter_mut().zip(&scenario.flows).zip(costs) {
-            let least = |end, work_ns: f64| match are_several {
-                true => -most_surplus_ns(costs, end, flow.size.mean(), work_ns),
-                false => -work_ns,
+            let least = |end, work_ns: f64| match loop_count {
+                1 => -work_ns,
+                _ => -most_surplus_ns(costs, end, flow.size.mean(), work_ns),
             };
             let begin_ns = least(FlowEnd::From, flow.client_work.mean()) - flow.begin.thought_ns();
             rest.begin.ns = rest.begin.ns.max(begin_ns);
@@ -72,8 +72,8 @@ fn loops(scenario: &Scenario) -> impl Iterator<Item = Vec<usize>> {
     (0..scenario.processes.len()).flat_map(|process| scenario.root_groups(process))
 }
 
-/// Corrects how often receivers are put on the sender's CPU by how often they were seen there: with several processes, those that
-/// are not put there can be there all the same.
+/// Corrects how often receivers are put on the sender's CPU by how often they were seen there: more messages pass where they are quick,
+/// and with several processes, those that are not put there can be there all the same.
 fn place_as_seen(measured: &Measured, found: &Simulated, rests: &mut [Rest]) {
     for ((rest, seen), found) in rests.iter_mut().zip(&measured.on_one_cpu).zip(&found.on_one_cpu) {
         if let (Some(stay), Some(seen), Some(found)) = (&mut rest.stay, seen, found) {

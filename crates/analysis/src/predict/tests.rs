@@ -203,7 +203,7 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
 
 #[test]
 fn work_that_was_seen_is_not_left_out() {
-    // A loop that is said to be much quicker than its work and its messages let it be.
+    // Two loops that are said to be much quicker than their work and their messages let them be.
     let looped = |server| Flow { server_work: us(30), client_work: us(10), ..flow(0, server) };
     let mut pair = scenario(&[&[0], &[1], &[1]], (1..=2).map(looped).collect::<Vec<Flow>>());
     pair.processes[0].roots = Concurrency::Together;
@@ -226,7 +226,7 @@ fn work_that_was_seen_is_not_left_out() {
         slowdown: 0.0,
         off: 0.0,
     };
-    // Two messages of 64 bytes take 2 µs at each end, and a little for their bytes.
+    // A message of 64 bytes takes each end 2 µs, and a little for its bytes.
     let a_fifth = |work_ns: f64| -0.2 * (work_ns + 2.0 * message_ns(64.0));
     for Rest { begin, answer, .. } in calibrated(&pair, &measured, &costs, None, 10, run) {
         assert!((begin.ns - a_fifth(10_000.0)).abs() < 50.0, "{begin:?}");

@@ -85,19 +85,21 @@ impl Homes {
 fn draws(processes: usize, mut neighbours: Vec<Neighbours>) -> Vec<Draw> {
     neighbours.sort_by(|a, b| b.per_s.total_cmp(&a.per_s));
     let mut draws: Vec<Draw> = Vec::new();
+    let mut has_one = vec![false; processes];
     while draws.len() < processes {
-        let has_one = |process: usize| draws.iter().any(|draw| draw.process == process);
         let next = neighbours.iter().find_map(|flow| {
             let [one, other] = flow.processes;
-            let (known, process) = match (has_one(one), has_one(other)) {
+            let (known, process) = match (has_one[one], has_one[other]) {
                 (true, false) => (one, other),
                 (false, true) => (other, one),
                 _ => return None,
             };
             Some(Draw { process, beside: Some((known, flow.together)) })
         });
-        let alone = (0..processes).find(|process| !has_one(*process));
-        draws.extend(next.or(alone.map(|process| Draw { process, beside: None })));
+        let alone = || Some(Draw { process: has_one.iter().position(|has| !has)?, beside: None });
+        let Some(draw) = next.or_else(alone) else { break };
+        has_one[draw.process] = true;
+        draws.push(draw);
     }
     draws
 }

@@ -29,7 +29,7 @@ pub(in crate::predict) struct Rest {
     pub(in crate::predict) begin: RestTime,
     /// Before each answer, at the receiver.
     pub(in crate::predict) answer: RestTime,
-    /// How often a receiver that sleeps is put on the sender's CPU, where the scenario itself tells.
+    /// How often receiver and sender have one CPU, where the scenario itself tells.
     pub(in crate::predict) stay: Option<f64>,
 }
 
