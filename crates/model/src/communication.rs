@@ -10,6 +10,8 @@ pub struct Communication {
     pub until_ns: u64,
     /// Whether CPU time and sleep are known from switches. Without them, a call sleeps as long as it takes.
     pub has_switches: bool,
+    /// What the calls have between them though a thread did nothing.
+    pub between_calls: BetweenCalls,
     /// The processes, recorded or not.
     pub processes: Vec<CommunicatingProcess>,
     /// What they communicate through.
@@ -18,6 +20,16 @@ pub struct Communication {
     pub calls: Vec<CommunicationCall>,
     /// What could not be recorded, a sentence each.
     pub unseen: Vec<String>,
+}
+
+/// CPU time that lies between two recorded calls of a thread that does nothing between them: for recording them, and for the kernel's
+/// way out of one call and into the next, which a message costs anyway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BetweenCalls {
+    /// After a call in which the thread slept.
+    pub after_sleep_ns: u64,
+    /// After another one.
+    pub awake_ns: u64,
 }
 
 /// A process.

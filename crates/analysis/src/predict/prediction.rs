@@ -31,8 +31,8 @@ const MODEL_ERROR_OF_CHANGE: f64 = 0.10;
 /// that went through code or memory between its messages was from half to all that apart from them, PostgreSQL near 1, and one that went
 /// through both a third beyond.
 const COLDNESS: (f64, f64) = (0.7, 1.3);
-/// How long a program must work for each message to have them so cold, in nanoseconds: about what filling them takes.
-const COLD_WORK_NS: f64 = 10_000.0;
+/// How long a program must work for each message to have them so cold, in nanoseconds: PostgreSQL does so, nginx for a quarter of it.
+const COLD_WORK_NS: f64 = 15_000.0;
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
 const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
 /// How many steps the calibration has, from nothing and from what is nearly right. With four flows that wait for one another, each step takes

@@ -55,7 +55,7 @@ struct Sent {
 /// The messages of `communication`.
 pub(super) fn messages(communication: &Communication) -> Messages {
     let calls = &communication.calls;
-    let before = before(calls);
+    let before = before(communication);
     // A send counts when it begins, a receive when it ends: one write can take as long as many reads of it.
     let at = |call: &CommunicationCall| match call.kind {
         CommunicationKind::Send => call.from_ns,

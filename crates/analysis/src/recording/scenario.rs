@@ -130,7 +130,7 @@ impl Names {
 /// For each process: CPU time in calls, and sleep in them.
 fn shares(communication: &Communication) -> BTreeMap<u32, (u64, u64)> {
     let mut shares: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    let before = before(&communication.calls);
+    let before = before(communication);
     for (call, before) in communication.calls.iter().zip(before) {
         let share = shares.entry(call.process).or_default();
         share.0 += call.cpu_until_ns.saturating_sub(call.cpu_from_ns);

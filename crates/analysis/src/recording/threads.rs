@@ -1,12 +1,12 @@
 //! What a thread did between its calls: for how long it computed and slept. It knows no object.
 
-use model::communication::{CommunicationCall, CommunicationKind};
+use model::communication::{Communication, CommunicationKind};
 use std::collections::HashMap;
 
 /// What came before a call that moved something, since the call of the same thread before that did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Before {
-    /// CPU time outside of calls.
+    /// CPU time outside of calls, without what lies between calls anyway.
     pub(super) work_ns: u64,
     /// Sleep outside of calls, or in a wait that nothing ended: the thread thought.
     pub(super) thought_ns: u64,
@@ -16,16 +16,18 @@ pub(super) struct Before {
     pub(super) polled_ns: u64,
 }
 
-/// What came before each of `calls`, which are in the order in which they ended. Nothing is known before the first of a
-/// thread.
-pub(super) fn before(calls: &[CommunicationCall]) -> Vec<Before> {
+/// What came before each call of `communication`, in the order in which they ended. Nothing is known before the first of a thread.
+pub(super) fn before(communication: &Communication) -> Vec<Before> {
     /// What a thread did since its last call that moved something.
     #[derive(Clone, Copy)]
     struct Since {
         cpu_ns: u64,
         slept_ns: u64,
+        /// What lies between its last call and the next one though it does nothing.
+        anyway_ns: u64,
         now: Before,
     }
+    let Communication { calls, between_calls, .. } = communication;
     let mut threads: HashMap<u32, Since> = HashMap::new();
     let mut all = Vec::with_capacity(calls.len());
     for call in calls {
@@ -33,7 +35,7 @@ pub(super) fn before(calls: &[CommunicationCall]) -> Vec<Before> {
         let mut now = Before::default();
         if let Some(since) = threads.get(&call.tid) {
             now = since.now;
-            now.work_ns += call.cpu_from_ns.saturating_sub(since.cpu_ns);
+            now.work_ns += call.cpu_from_ns.saturating_sub(since.cpu_ns + since.anyway_ns);
             now.thought_ns += call.slept_from_ns.saturating_sub(since.slept_ns);
         }
         now.waited_ns += call.asleep_ns;
@@ -47,7 +49,10 @@ pub(super) fn before(calls: &[CommunicationCall]) -> Vec<Before> {
         }
         all.push(now);
         let now = if call.bytes.is_some() { Before::default() } else { now };
-        threads.insert(call.tid, Since { cpu_ns: call.cpu_until_ns, slept_ns: slept_until_ns, now });
+        let anyway_ns =
+            if call.asleep_ns > 0 { between_calls.after_sleep_ns } else { between_calls.awake_ns };
+        let since = Since { cpu_ns: call.cpu_until_ns, slept_ns: slept_until_ns, anyway_ns, now };
+        threads.insert(call.tid, since);
     }
     all
 }
@@ -56,23 +61,35 @@ pub(super) fn before(calls: &[CommunicationCall]) -> Vec<Before> {
 mod tests {
     use super::*;
     use crate::recording::tests::Script;
+    use model::communication::BetweenCalls;
 
     #[test]
     fn work_is_what_lies_between_calls() {
         let mut script = Script::default();
         script.work(0, 500).send(0, (0, 0), 10).work(0, 70).wait(0, 1_000).receive(0, (0, 0), 10, 300);
         script.work(0, 30).sleep(0, 4_000).send(0, (0, 0), 10);
-        let before = before(&script.communication.calls);
+        let before = before(&script.communication);
         assert_eq!(before[0], Before::default(), "nothing is known before the first call");
         assert_eq!(before[2], Before { work_ns: 70, thought_ns: 0, waited_ns: 1_300, polled_ns: 1_000 });
         assert_eq!(before[3], Before { work_ns: 30, thought_ns: 4_000, ..Before::default() });
     }
 
     #[test]
+    fn what_lies_between_calls_anyway_is_no_work() {
+        let mut script = Script::default();
+        script.send(0, (0, 0), 10).work(0, 370).wait(0, 1_000).work(0, 830).receive(0, (0, 0), 10, 0);
+        script.work(0, 200).send(0, (0, 0), 10);
+        script.communication.between_calls = BetweenCalls { after_sleep_ns: 800, awake_ns: 300 };
+        let before = before(&script.communication);
+        assert_eq!(before[2].work_ns, 70 + 30);
+        assert_eq!(before[3].work_ns, 0, "there is never less than none");
+    }
+
+    #[test]
     fn a_wait_before_a_send_is_a_thought() {
         let mut script = Script::default();
         script.send(0, (0, 0), 1).wait(0, 900).send(0, (0, 0), 1);
-        let before = before(&script.communication.calls);
+        let before = before(&script.communication);
         assert_eq!(before[2], Before { thought_ns: 900, ..Before::default() });
     }
 }

@@ -11,7 +11,7 @@ use super::objects::{CLOEXEC, Objects, closes_at_exec};
 use super::raw::{RawCall, RawEvent, RawKind};
 use super::thread::{Entered, Thread, ThreadTotals};
 use model::communication::{
-    Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
+    BetweenCalls, Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use syscalls::Sysno;
@@ -565,6 +565,7 @@ impl Assembly {
             from_ns: self.from_ns,
             until_ns,
             has_switches: self.has_switches,
+            between_calls: BetweenCalls::default(),
             processes: self.processes,
             objects,
             calls: self.calls,

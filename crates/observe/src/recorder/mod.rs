@@ -4,6 +4,7 @@
 //! mean is not known here: `analysis::recording` makes a scenario of them.
 
 mod assembly;
+mod between_calls;
 mod bpf;
 mod calls;
 mod clock;
@@ -22,10 +23,11 @@ mod thread;
 mod tracepoints;
 
 use assembly::Assembly;
+use between_calls::between_calls;
 use bpf::BpfEvents;
 use clock::{now_ns, since};
 use cpus::online_cpus;
-use model::communication::{Communication, RecordingStretch, progress};
+use model::communication::{BetweenCalls, Communication, RecordingStretch, progress};
 use process_events::ProcessEvents;
 use raw::{RawEvent, RawKind};
 use rustix::process::Pid;
@@ -169,6 +171,12 @@ pub fn record(
     Ok(RecorderOutcome { communication, by, stretches: recorder.stretches, child: recorder.child, started })
 }
 
+/// Events of the target, open.
+struct OpenedEvents {
+    events: Box<dyn ProcessEvents>,
+    between_calls: BetweenCalls,
+}
+
 /// A recording under way.
 struct Recorder<'a> {
     child: Option<Child>,
@@ -184,26 +192,33 @@ struct Recorder<'a> {
 impl Recorder<'_> {
     fn record(&mut self, by: Option<RecordBy>) -> Result<(Communication, RecordBy, bool), Failure> {
         let ways = by.map_or(RecordBy::ALL.to_vec(), |by| vec![by]);
-        let (by, events) = self.first_of(&ways)?;
+        let (by, opened) = self.first_of(&ways)?;
         let mut taken = Taken::new(by, self.root);
         let pids: BTreeSet<u32> = self.tids.iter().map(|tid| stops::process_of(*tid)).collect();
         pids.into_iter().for_each(|pid| taken.assembly.add_process(pid));
-        match events {
-            Some(mut events) => self.by_events(&mut *events, &mut taken)?,
-            None => self.by_ptrace(&mut taken)?,
-        }
+        let between_calls = match opened {
+            Some(mut opened) => {
+                self.by_events(&mut *opened.events, &mut taken)?;
+                opened.between_calls
+            }
+            None => {
+                self.by_ptrace(&mut taken)?;
+                BetweenCalls::default()
+            }
+        };
         let Taken { assembly, began, .. } = taken;
-        Ok((assembly.finish(), by, began))
+        Ok((Communication { between_calls, ..assembly.finish() }, by, began))
     }
 
     /// The events of the first of these ways that may be used. There are none by ptrace.
-    fn first_of(&self, ways: &[RecordBy]) -> Result<(RecordBy, Option<Box<dyn ProcessEvents>>), Failure> {
-        let open = |by: RecordBy| -> Result<Option<Box<dyn ProcessEvents>>, Failure> {
-            Ok(match by {
-                RecordBy::Bpf => Some(Box::new(BpfEvents::open(&self.tids, self.root.is_none())?)),
-                RecordBy::Tracepoints => Some(Box::new(TracepointEvents::open(&self.cpus, &self.tids)?)),
-                RecordBy::Ptrace => None,
-            })
+    fn first_of(&self, ways: &[RecordBy]) -> Result<(RecordBy, Option<OpenedEvents>), Failure> {
+        let cpus = &self.cpus;
+        let open = |by: RecordBy| match by {
+            RecordBy::Bpf => self.opened(|tids, calls| Ok(Box::new(BpfEvents::open(tids, calls)?))).map(Some),
+            RecordBy::Tracepoints => {
+                self.opened(|tids, _| Ok(Box::new(TracepointEvents::open(cpus, tids)?))).map(Some)
+            }
+            RecordBy::Ptrace => Ok(None),
         };
         let mut refused = None;
         for by in ways {
@@ -214,6 +229,15 @@ impl Recorder<'_> {
         }
         Err(refused
             .unwrap_or_else(|| Failure::new("record", "this program", "no way was given", "report this bug")))
+    }
+
+    /// The events that `open` gives for threads, which may be in a call already.
+    fn opened(
+        &self,
+        open: impl Fn(&[u32], bool) -> Result<Box<dyn ProcessEvents>, Failure> + Sync,
+    ) -> Result<OpenedEvents, Failure> {
+        let between_calls = between_calls(|tids| open(tids, false))?;
+        Ok(OpenedEvents { events: open(&self.tids, self.root.is_none())?, between_calls })
     }
 
     fn by_events(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
