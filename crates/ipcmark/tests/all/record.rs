@@ -3,9 +3,11 @@
 //!
 //! The programs are this one: [`talks`] plays what it is told by its environment.
 
+mod known_work;
 mod waiting_streams;
 
-use self::waiting_streams::{Polling, WatchingForRoom, Working};
+use self::known_work::{WORKED_REQUESTS, Working};
+use self::waiting_streams::{Polling, WatchingForRoom};
 use crate::common::{Place, Said, run, skip, wait_until};
 use crate::restricted::{open_place, ordinary, root};
 use mechanisms::registry::CARDS;
@@ -35,9 +37,6 @@ const PEER: &str = "IPCMARK_TEST_PEER";
 const REQUESTS: u64 = 23;
 const REQUEST_BYTES: usize = 64;
 const REPLY_BYTES: usize = 128;
-/// How many requests it makes where both work after what they have read, and for how long.
-const WORKED_REQUESTS: u64 = 2000;
-const WORK: Duration = Duration::from_micros(3);
 /// The memory of a word on which processes sleep.
 const WORD_BYTES: usize = 4096;
 const WAYS: [&str; 3] = ["bpf", "tracepoints", "ptrace"];
@@ -318,35 +317,6 @@ fn requests_are_counted_exactly_by_both_ways() {
             assert!(flow.recorded.as_ref().unwrap().round_trip.as_ref().unwrap().mean() > 0.0, "{what}");
         }
     }
-}
-
-#[test]
-fn work_of_a_known_length_is_recovered() {
-    /// What a call takes in a program that nobody has optimised is work, too.
-    const WITHIN: std::ops::Range<f64> = 0.95..1.15;
-    const TRIES: usize = 8;
-    for way in ["bpf", "tracepoints"].into_iter().filter(|way| may(way)) {
-        let mut seen = Vec::new();
-        let is_recovered = (0..TRIES).any(|_| {
-            let (_place, scenario) = recorded(way, &player("works"), "socket");
-            let Some(flow) = only_flow(&scenario, "unix-stream") else { return false };
-            let works = [&flow.client_work, &flow.server_work].map(|work| median(work.parts()));
-            let shares = works.map(|work| work.0 as f64 / WORK.as_nanos() as f64);
-            seen.push(shares);
-            shares.iter().all(|share| WITHIN.contains(share))
-        });
-        assert!(is_recovered, "{way}: of {WORK:?} of work these shares were recorded: {seen:?}");
-    }
-}
-
-/// The value below which half of `parts` is, which are in ascending order.
-fn median<T: Copy>(parts: &[(T, f64)]) -> T {
-    let mut sum = 0.0;
-    let reaches_half = |(_, share): &&(T, f64)| {
-        sum += share;
-        sum >= 0.5
-    };
-    parts.iter().find(reaches_half).unwrap().0
 }
 
 #[test]

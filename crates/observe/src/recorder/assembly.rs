@@ -551,8 +551,7 @@ impl Assembly {
             }
             None => self.from_ns,
         };
-        let lost = self.pending.values().map(|calls| calls.len() as u64).sum();
-        self.count(NEVER_FOUND, Some(lost));
+        self.count(NEVER_FOUND, Some(self.pending.values().map(|calls| calls.len() as u64).sum()));
         self.calls.sort_by_key(|call| call.until_ns);
         let outside = self.outside();
         let aside = self.aside.into_iter().chain(std::mem::take(&mut self.objects.refused));

@@ -92,8 +92,8 @@ fn of(events: &[RawEvent]) -> BetweenCalls {
             _ => continue,
         };
         if let (Some(begun_ns), Some((ended_ns, slept))) = (begun_ns, last) {
-            let gaps = if slept { &mut after_sleep } else { &mut awake };
-            gaps.push(begun_ns.saturating_sub(ended_ns));
+            let same = if slept { &mut after_sleep } else { &mut awake };
+            same.push(begun_ns.saturating_sub(ended_ns));
         }
         last = ended;
     }

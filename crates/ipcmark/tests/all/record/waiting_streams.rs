@@ -1,11 +1,9 @@
-//! Streams whose readers wait in other calls than read(2), or work for what they read, for the programs that tests record.
+//! Streams whose readers wait in other calls than read(2), for the programs that tests record.
 
-use super::WORK;
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
 
 /// A socket that is waited for with poll(2) before each read.
 pub(super) struct Polling(pub(super) UnixStream);
@@ -60,27 +58,5 @@ impl Write for WatchingForRoom {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.stream.flush()
-    }
-}
-
-/// A stream whose process works for [`WORK`] after whatever it has read.
-pub(super) struct Working(pub(super) UnixStream);
-
-impl Read for Working {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.0.read(bytes)?;
-        let begun = Instant::now();
-        while begun.elapsed() < WORK {}
-        Ok(read)
-    }
-}
-
-impl Write for Working {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
     }
 }
