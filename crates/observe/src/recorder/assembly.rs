@@ -540,8 +540,8 @@ impl Assembly {
         }
     }
 
-    /// What was recorded until the end.
-    pub(super) fn finish(mut self) -> Communication {
+    /// What was recorded until the end, of calls with `between_calls` between them.
+    pub(super) fn finish(mut self, between_calls: BetweenCalls) -> Communication {
         self.forget();
         let until_ns = match self.closed.take() {
             Some(closed) => {
@@ -564,7 +564,7 @@ impl Assembly {
             from_ns: self.from_ns,
             until_ns,
             has_switches: self.has_switches,
-            between_calls: BetweenCalls::default(),
+            between_calls,
             processes: self.processes,
             objects,
             calls: self.calls,

@@ -4,13 +4,13 @@
 //! It is measured on a thread of the recorder's own, before the program is recorded. What recording costs the program in all is measured while
 //! that runs.
 
+use super::cpus::{allowed_cpus, online_cpus};
 use super::process_events::ProcessEvents;
 use super::raw::{RawCall, RawEvent, RawKind};
 use model::communication::BetweenCalls;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::thread::sched_getaffinity;
 use sys::{Failure, OrFail};
 
 /// How often the thread sleeps for it.
@@ -26,7 +26,9 @@ pub(super) fn between_calls(
             .or_fail("socketpair", SOCKETS)
     };
     let [(own, other), (note, noted)] = [pair()?, pair()?];
-    let [cpu, other_cpu] = two_cpus();
+    let cpus = allowed_cpus(std::process::id(), &online_cpus()).unwrap_or_default();
+    // Where there is only one, both are held to it.
+    let (cpu, other_cpu) = (cpus.first().copied(), cpus.get(1).or(cpus.first()).copied());
     // Threads of their own, which may be held to CPUs: a thread that sleeps while its CPU is idle goes on with cold caches.
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -46,15 +48,6 @@ pub(super) fn between_calls(
         });
         measured.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
-}
-
-/// Two CPUs on which the recorder may run, or twice the only one.
-fn two_cpus() -> [Option<u32>; 2] {
-    let allowed = sched_getaffinity(None).ok();
-    let is_allowed = |cpu: &u32| allowed.as_ref().is_some_and(|set| set.is_set(*cpu as usize));
-    let mut cpus = super::cpus::online_cpus().into_iter().filter(is_allowed);
-    let first = cpus.next();
-    [first, cpus.next().or(first)]
 }
 
 /// Where a thread cannot be held, what is measured holds for where it ran.

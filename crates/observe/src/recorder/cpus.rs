@@ -14,11 +14,16 @@ pub(super) fn online_cpus() -> Vec<u32> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// The CPUs to which the thread `tid` is held, or the first one of a process; none if it may run on all. `None` if it is gone.
-pub(super) fn held_cpus(tid: u32) -> Option<Vec<u32>> {
+/// Those of the `online` CPUs on which the thread `tid` may run, or the first one of a process. `None` if it is gone.
+pub(super) fn allowed_cpus(tid: u32, online: &[u32]) -> Option<Vec<u32>> {
     let tid = Pid::from_raw(tid.cast_signed())?;
     let allowed: CpuSet = sched_getaffinity(Some(tid)).ok()?;
+    Some(online.iter().copied().filter(|cpu| allowed.is_set(*cpu as usize)).collect())
+}
+
+/// The CPUs to which it is held; none if it may run on all. `None` if it is gone.
+pub(super) fn held_cpus(tid: u32) -> Option<Vec<u32>> {
     let online = online_cpus();
-    let held: Vec<u32> = online.iter().copied().filter(|cpu| allowed.is_set(*cpu as usize)).collect();
+    let held = allowed_cpus(tid, &online)?;
     Some(if held.len() < online.len() { held } else { Vec::new() })
 }

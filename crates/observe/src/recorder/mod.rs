@@ -196,18 +196,13 @@ impl Recorder<'_> {
         let mut taken = Taken::new(by, self.root);
         let pids: BTreeSet<u32> = self.tids.iter().map(|tid| stops::process_of(*tid)).collect();
         pids.into_iter().for_each(|pid| taken.assembly.add_process(pid));
-        let between_calls = match opened {
-            Some(mut opened) => {
-                self.by_events(&mut *opened.events, &mut taken)?;
-                opened.between_calls
-            }
-            None => {
-                self.by_ptrace(&mut taken)?;
-                BetweenCalls::default()
-            }
-        };
+        let between_calls = opened.as_ref().map(|opened| opened.between_calls).unwrap_or_default();
+        match opened {
+            Some(mut opened) => self.by_events(&mut *opened.events, &mut taken)?,
+            None => self.by_ptrace(&mut taken)?,
+        }
         let Taken { assembly, began, .. } = taken;
-        Ok((Communication { between_calls, ..assembly.finish() }, by, began))
+        Ok((assembly.finish(between_calls), by, began))
     }
 
     /// The events of the first of these ways that may be used. There are none by ptrace.

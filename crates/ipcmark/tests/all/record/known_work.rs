@@ -41,21 +41,11 @@ fn its_length_is_recovered() {
         let is_recovered = (0..TRIES).any(|_| {
             let (_place, scenario) = recorded(way, &player("works"), "socket");
             let Some(flow) = only_flow(&scenario, "unix-stream") else { return false };
-            let works = [&flow.client_work, &flow.server_work].map(|work| median(work.parts()));
+            let works = [&flow.client_work, &flow.server_work].map(|work| work.at(0.5));
             let shares = works.map(|work| work.0 as f64 / WORK.as_nanos() as f64);
             seen.push(shares);
             shares.iter().all(|share| WITHIN.contains(share))
         });
         assert!(is_recovered, "{way}: of {WORK:?} of work these shares were recorded: {seen:?}");
     }
-}
-
-/// The value below which half of `parts` is, which are in ascending order.
-fn median<T: Copy>(parts: &[(T, f64)]) -> T {
-    let mut sum = 0.0;
-    let reaches_half = |(_, share): &&(T, f64)| {
-        sum += share;
-        sum >= 0.5
-    };
-    parts.iter().find(reaches_half).unwrap().0
 }
