@@ -63,15 +63,20 @@ fn ask(own: impl AsFd, [note, noted]: [&OwnedFd; 2]) -> Result<(), Failure> {
     read(noted, &mut [0; 1]).or_fail("read", SOCKETS).map(drop)
 }
 
-/// The medians of what lies between the calls in `events` of one thread; 0 of what was not seen.
+/// The medians of what lies between the calls in `events` of one thread; 0 of what was not seen. Where it gave its CPU to another between
+/// two calls, as on the only CPU, the switch is no part of it.
 fn of(events: &[RawEvent]) -> BetweenCalls {
     let [mut after_sleep, mut awake] = [Vec::new(), Vec::new()];
     let mut last: Option<(u64, bool)> = None;
-    let mut has_slept = false;
-    for RawEvent { at_ns, what, .. } in events {
+    let (mut has_slept, mut is_switched, mut switches) = (false, false, 0);
+    for RawEvent { at_ns, totals, what, .. } in events {
         let (begun_ns, ended) = match what {
             RawKind::Call(RawCall { entered, cpu_ns, asleep_ns, .. }) => {
-                (Some(entered.cpu_ns), Some((*cpu_ns, *asleep_ns > entered.asleep_ns)))
+                let slept = *asleep_ns > entered.asleep_ns;
+                let in_all = totals.map_or(0, |totals| totals.switches);
+                is_switched = in_all > switches + u64::from(slept);
+                switches = in_all;
+                (Some(entered.cpu_ns), Some((*cpu_ns, slept)))
             }
             RawKind::Enter { .. } => {
                 has_slept = false;
@@ -79,12 +84,16 @@ fn of(events: &[RawEvent]) -> BetweenCalls {
             }
             RawKind::Off { preempted } => {
                 has_slept |= !preempted;
+                is_switched = true;
                 continue;
             }
-            RawKind::Exit { .. } => (None, Some((*at_ns, has_slept))),
+            RawKind::Exit { .. } => {
+                is_switched = false;
+                (None, Some((*at_ns, has_slept)))
+            }
             _ => continue,
         };
-        if let (Some(begun_ns), Some((ended_ns, slept))) = (begun_ns, last) {
+        if let (Some(begun_ns), Some((ended_ns, slept)), false) = (begun_ns, last, is_switched) {
             let same = if slept { &mut after_sleep } else { &mut awake };
             same.push(begun_ns.saturating_sub(ended_ns));
         }
@@ -100,7 +109,7 @@ fn median(mut values: Vec<u64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::thread::Entered;
+    use super::super::thread::{Entered, ThreadTotals};
     use super::*;
 
     fn event(at_ns: u64, what: RawKind) -> RawEvent {
@@ -109,14 +118,18 @@ mod tests {
 
     #[test]
     fn what_lies_between_calls_is_told_apart_by_whether_the_first_slept() {
-        let call = |begun_ns, ended_ns, asleep_ns: u64| {
+        let call = |begun_ns, ended_ns, asleep_ns: u64, switches| {
             let entered = Entered { number: 0, arguments: [0; 4], at_ns: 0, cpu_ns: begun_ns, asleep_ns: 7 };
             let asleep_ns = 7 + asleep_ns;
-            event(0, RawKind::Call(RawCall { entered, value: 1, cpu_ns: ended_ns, asleep_ns }))
+            let what = RawKind::Call(RawCall { entered, value: 1, cpu_ns: ended_ns, asleep_ns });
+            RawEvent { totals: Some(ThreadTotals { cpu_ns: ended_ns, switches }), ..event(0, what) }
         };
         let counted = event(0, RawKind::Counted);
-        let calls = [call(10, 15, 0), counted, call(18, 20, 500), call(29, 31, 0)];
+        let calls = [call(10, 15, 0, 0), counted, call(18, 20, 500, 1), call(29, 31, 0, 1)];
         assert_eq!(of(&calls), BetweenCalls { after_sleep_ns: 9, awake_ns: 3 });
+        // The last call was no sleep: the switch was before it.
+        let calls = [call(10, 15, 0, 0), call(18, 20, 500, 1), call(99, 103, 0, 2)];
+        assert_eq!(of(&calls), BetweenCalls { after_sleep_ns: 0, awake_ns: 3 });
         let enter = |at_ns| event(at_ns, RawKind::Enter { number: 0, arguments: [0; 4] });
         let exit = |at_ns| event(at_ns, RawKind::Exit { number: 0, value: 1 });
         let off = |at_ns, preempted| event(at_ns, RawKind::Off { preempted });
@@ -125,6 +138,8 @@ mod tests {
         assert_eq!(of(&slept), BetweenCalls { after_sleep_ns: 8, awake_ns: 2 });
         let preempted = [enter(5), off(6, true), on(80), exit(90), enter(98)];
         assert_eq!(of(&preempted), BetweenCalls { after_sleep_ns: 0, awake_ns: 8 });
+        let between = [enter(5), exit(9), off(10, true), on(80), enter(98)];
+        assert_eq!(of(&between), BetweenCalls::default());
         assert_eq!(of(&[]), BetweenCalls::default());
     }
 }
