@@ -3,6 +3,7 @@
 //! It takes records as a results file has them. What the costs mean for a flow is said in `flow_costs`.
 
 use super::size_line::{SizeFit, SizeLine};
+use super::spells::{Spells, usable};
 use crate::stats::mean;
 use model::inject::{Inject, InjectedAmount};
 use model::record::Record;
@@ -103,19 +104,27 @@ pub struct CaseSlice {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredCosts {
     cases: BTreeMap<CostCase, BTreeMap<u64, Vec<CaseSlice>>>,
+    /// How many slices were measured in slow spells and left out, and how many there were.
+    left_out: (usize, usize),
 }
 
 impl MeasuredCosts {
-    /// The costs that `records` tell.
-    pub fn of(records: &[Record]) -> Self {
-        let mut costs = Self::default();
+    /// Adds the costs that `records` of one run tell, without what was measured in slow spells of its host.
+    pub fn add_run(&mut self, records: &[Record]) {
+        let spells = Spells::of(records);
         for record in records {
             let Some(case) = CostCase::of(&record.case) else { continue };
             let bytes = record.case.size_bytes.map_or(0, |size| size.0);
-            let slices = record.samples.iter().filter(|sample| sample.iterations > 0).map(CaseSlice::of);
-            slices.for_each(|slice| costs.add(case.clone(), bytes, slice));
+            let (slices, all) = (spells.calm_slices(record), usable(record).count());
+            self.left_out.0 += all - slices.len();
+            self.left_out.1 += all;
+            slices.into_iter().for_each(|slice| self.add(case.clone(), bytes, CaseSlice::of(slice)));
         }
-        costs
+    }
+
+    /// The share of slices that were measured in slow spells, from 0 to 1.
+    pub(super) fn left_out(&self) -> f64 {
+        self.left_out.0 as f64 / self.left_out.1.max(1) as f64
     }
 
     /// Adds what a slice of `bytes` came to, which was measured after those that were added before.
@@ -321,7 +330,8 @@ mod tests {
                 "{text}"
             );
         }
-        let costs = MeasuredCosts::of(&records);
+        let mut costs = MeasuredCosts::default();
+        costs.add_run(&records);
         let of = |place| CostCase::plain(Spec::plain("pipe"), Workload::Latency, place);
         assert_eq!(costs.sizes(&of(EndPlace::OneCpu)), [64]);
         assert!(costs.sizes(&of(EndPlace::TwoCpus)).is_empty());

@@ -15,6 +15,7 @@ mod placement;
 mod prediction;
 mod simulation;
 mod size_line;
+mod spells;
 #[cfg(test)]
 mod tests;
 

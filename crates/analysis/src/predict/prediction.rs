@@ -42,6 +42,8 @@ const NEXT_STEPS: usize = 3;
 
 /// From here on a reader is told that the simulation does not come to what was measured, as a fraction of its rates.
 const TOLD_MISFIT: f64 = 0.1;
+/// From here on a reader is told that costs of slow spells were left out, as a share of all slices.
+const TOLD_LEFT_OUT: f64 = 0.02;
 /// From here on a reader is told that recording had slowed the program.
 const TOLD_SLOWDOWN: f64 = 0.02;
 
@@ -396,6 +398,13 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
     if measured.slowdown > TOLD_SLOWDOWN {
         let percent = 100.0 * measured.slowdown;
         notes.push(format!("the program took {percent:.0}% longer while it was recorded, which is taken out of what is before"));
+    }
+    if costs.left_out() > TOLD_LEFT_OUT {
+        let percent = 100.0 * costs.left_out();
+        notes.push(format!(
+            "{percent:.0}% of the costs were measured while this host took half as long again or longer to wake a CPU; they are left out: the \
+             prediction is of the host when it is calm"
+        ));
     }
     let unplaced = before
         .processes

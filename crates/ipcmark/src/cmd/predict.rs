@@ -43,24 +43,27 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
         Some(_) => needs,
         None => needs.placed_as(&Measured::recorded(&before)),
     };
-    let mut records = records(&arguments)?;
-    let missing = needs.missing(&MeasuredCosts::of(&records));
+    let runs = runs(&arguments)?;
+    let mut costs = MeasuredCosts::default();
+    runs.iter().for_each(|records| costs.add_run(records));
+    let missing = needs.missing(&costs);
     let time = arguments.measure.filter(|_| !missing.is_empty());
     if time.is_none() {
         refuse_missing(&missing, &remedy(&needs, arguments.measure))?;
     }
     let session = (time.is_some() || arguments.check.is_some()).then(RunSession::open).transpose()?;
     if let Some((time, session)) = time.zip(session.as_ref()) {
-        let plan = missing_plan(&needs, &records, &host);
+        let plan = missing_plan(&needs, &runs.concat(), &host);
         let trials = session.trials(false, arguments.timeout, None);
         let asked = |case: &Case| if needs.tells_the_change(case) { PRECISION } else { ROUGH_PRECISION };
-        records.extend(measure_until(&plan, &trials, time, PRECISION.into(), |rules, case, samples| {
+        let records = measure_until(&plan, &trials, time, PRECISION.into(), |rules, case, samples| {
             rules.ends_early_at(asked(case), case, samples)
-        }));
+        });
+        costs.add_run(&records);
         if session.is_stopped() {
             return Ok(Exit::Interrupted);
         }
-        refuse_missing(&needs.missing(&MeasuredCosts::of(&records)), &why(&plan, &records))?;
+        refuse_missing(&needs.missing(&costs), &why(&plan, &records))?;
     }
     let replays = arguments.check.zip(session.as_ref());
     let replays = replays.map(|(time, session)| session.replays(time, arguments.timeout));
@@ -71,7 +74,6 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let measured = replayed.as_ref().and_then(|[before, _]| Measured::replayed(&before.concat()));
     let measured = measured.unwrap_or_else(|| Measured::recorded(&before));
     let options = PredictOptions { seed: arguments.seed, ..PredictOptions::default() };
-    let costs = MeasuredCosts::of(&records);
     let prediction = predict(&before, &after, &costs, &measured, &cpus, options);
     let held = replayed.map(|[before, after]| held(&prediction, &before, &after));
     print(&match arguments.json {
@@ -93,13 +95,9 @@ fn replayed(
     }
 }
 
-/// The records of all files with costs.
-fn records(arguments: &PredictArguments) -> Result<Vec<Record>, Invalid> {
-    let mut records = Vec::new();
-    for path in &arguments.costs {
-        records.extend(results_file::read(path)?.records);
-    }
-    Ok(records)
+/// The records of each file with costs.
+fn runs(arguments: &PredictArguments) -> Result<Vec<Vec<Record>>, Invalid> {
+    arguments.costs.iter().map(|path| Ok(results_file::read(path)?.records)).collect()
 }
 
 /// The plan of the cases that are needed and of which there is no record. Their floors tell nothing of a scenario, and would take as
