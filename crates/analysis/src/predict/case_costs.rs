@@ -111,7 +111,7 @@ pub struct MeasuredCosts {
 impl MeasuredCosts {
     /// Adds the costs that `records` of one run tell, without what was measured in slow spells of its host.
     pub fn add_run(&mut self, records: &[Record]) {
-        let spells = Spells::of(records);
+        let spells = Spells::of(records.iter().filter(|record| wakes_another_cpu(record)));
         for record in records {
             let Some(case) = CostCase::of(&record.case) else { continue };
             let bytes = record.case.size_bytes.map_or(0, |size| size.0);
@@ -204,6 +204,12 @@ impl MeasuredCosts {
             switches: [switches(|slice| slice.client_switches), switches(|slice| slice.server_switches)],
         })
     }
+}
+
+/// Whether `record` is of round trips between two CPUs.
+fn wakes_another_cpu(record: &Record) -> bool {
+    CostCase::of(&record.case)
+        .is_some_and(|cost| cost.workload == Workload::Latency && cost.place == EndPlace::TwoCpus)
 }
 
 impl CaseSlice {
@@ -341,5 +347,19 @@ mod tests {
             (28.0, 2000.0, [1.0, 1.0])
         );
         assert_eq!(costs.fitted(&of(EndPlace::Anywhere)).unwrap().lines(None).elapsed.at(1.0), 7.0);
+    }
+
+    #[test]
+    fn costs_of_slow_spells_are_left_out_and_counted() {
+        let two = CpuPair { client: 0, server: 1 };
+        let slices = (0..100u32).map(|at| {
+            let longer = if (30..50).contains(&at) { 4.0 } else { 1.0 };
+            Sample { started_ns: u64::from(at) * 500_000_000, ..sample(at, 1000.0 * longer, None) }
+        });
+        let mut costs = MeasuredCosts::default();
+        costs.add_run(&[record(case(Some(two), Placement::SameLlc), slices.collect())]);
+        let of = CostCase::plain(Spec::plain("pipe"), Workload::Latency, EndPlace::TwoCpus);
+        assert_eq!(costs.fitted(&of).unwrap().lines(None).elapsed.at(64.0).round(), 1000.0);
+        assert!((costs.left_out() - 0.2).abs() < 1e-9);
     }
 }

@@ -3,12 +3,11 @@
 //! On a virtual machine such spells last from seconds to a minute, while what happens on one CPU takes as long as ever (docs/choose.md).
 //! What is measured in them says little of a mechanism.
 
-use super::case_costs::{CostCase, EndPlace};
 use super::size_line::quantiles;
 use crate::stats::median;
 use crate::wander::WINDOW_NS;
+use model::Sample;
 use model::record::Record;
-use model::{Sample, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer windows say too little of what is usual.
@@ -27,11 +26,10 @@ pub(super) struct Spells {
 }
 
 impl Spells {
-    /// Those of the run of which these are the `records`: by how long round trips between two CPUs took, each over what is usual of
-    /// its case.
-    pub(super) fn of(records: &[Record]) -> Self {
+    /// Those of a run by its records of `round_trips` between two CPUs: by how long these took, each over what is usual of its case.
+    pub(super) fn of<'a>(round_trips: impl Iterator<Item = &'a Record>) -> Self {
         let mut windows: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        for record in records.iter().filter(|record| wakes_another_cpu(record)) {
+        for record in round_trips {
             let times: Vec<f64> = usable(record).map(Sample::iteration_ns).collect();
             let Some(usual) = median(&times) else { continue };
             for (sample, time) in usable(record).zip(times) {
@@ -60,11 +58,6 @@ pub(super) fn usable(record: &Record) -> impl Iterator<Item = &Sample> {
     record.samples.iter().filter(|sample| sample.iterations > 0)
 }
 
-fn wakes_another_cpu(record: &Record) -> bool {
-    CostCase::of(&record.case)
-        .is_some_and(|cost| cost.workload == Workload::Latency && cost.place == EndPlace::TwoCpus)
-}
-
 fn window(sample: &Sample) -> u64 {
     sample.started_ns / WINDOW_NS
 }
@@ -72,66 +65,45 @@ fn window(sample: &Sample) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::floor;
     use model::testing::{record, sample};
-    use model::{Case, CpuPair, Placement, Size, Spec, floor};
 
-    /// Slices of a case on two CPUs, or on one, ten in a window, in windows `slow` of which waking takes four times as long.
-    fn run(windows: std::ops::Range<u64>, slow: std::ops::Range<u64>, server: u32) -> Record {
-        let case = Case {
-            workload: Workload::Latency,
-            size_bytes: Some(Size(64)),
-            placement: if server == 0 { Placement::SameCore } else { Placement::SameLlc },
-            cpus: Some(CpuPair { client: 0, server }),
-            spec: Spec::plain("pipe"),
-            ..floor::operation("getpid", 0)
-        };
+    /// Slices of a case, ten in a window, in windows `slow` of which round trips take four times as long.
+    fn run(windows: std::ops::Range<u64>, slow: std::ops::Range<u64>) -> Record {
         let slices = (windows.start * 10..windows.end * 10).map(|at| {
-            let longer = if slow.contains(&(at / 10)) && server != 0 { 4.0 } else { 1.0 };
+            let longer = if slow.contains(&(at / 10)) { 4.0 } else { 1.0 };
             let noise = 1.0 + 0.02 * (at % 3) as f64;
             Sample { started_ns: at * WINDOW_NS / 10, ..sample(at as u32, 1000.0 * longer * noise, None) }
         });
-        record(case, slices.collect())
+        record(floor::operation("getpid", 0), slices.collect())
     }
 
-    fn kept(records: &[Record]) -> Vec<usize> {
-        let spells = Spells::of(records);
-        records.iter().map(|record| spells.calm_slices(record).len()).collect()
+    /// How many slices are kept of `round_trips`, and of `other` records of the same run.
+    fn kept(round_trips: &[Record], other: &[Record]) -> Vec<usize> {
+        let spells = Spells::of(round_trips.iter());
+        round_trips.iter().chain(other).map(|record| spells.calm_slices(record).len()).collect()
     }
 
     #[test]
     fn what_was_measured_in_a_slow_spell_is_left_out_of_every_case() {
-        assert_eq!(kept(&[run(0..20, 5..12, 1), run(0..20, 5..12, 0)]), [130, 130]);
+        assert_eq!(kept(&[run(0..20, 5..12)], &[run(0..20, 0..0)]), [130, 130]);
         // Most of a run may be slow.
-        assert_eq!(kept(&[run(0..20, 0..15, 1), run(0..20, 0..15, 1)]), [50, 50]);
+        assert_eq!(kept(&[run(0..20, 0..15), run(0..20, 0..15)], &[]), [50, 50]);
     }
 
     #[test]
-    fn a_calm_run_and_one_on_one_cpu_are_kept_whole() {
-        assert_eq!(kept(&[run(0..20, 0..0, 1), run(0..20, 0..0, 0)]), [200, 200]);
-        assert_eq!(kept(&[run(0..20, 5..12, 0)]), [200]);
+    fn a_calm_run_is_kept_whole_and_what_does_not_wake_another_cpu_tells_nothing() {
+        assert_eq!(kept(&[run(0..20, 0..0)], &[run(0..20, 0..0)]), [200, 200]);
+        assert_eq!(kept(&[], &[run(0..20, 5..12)]), [200]);
     }
 
     #[test]
     fn a_short_run_does_not_tell_what_is_slow() {
-        assert_eq!(kept(&[run(0..5, 3..5, 1)]), [50]);
+        assert_eq!(kept(&[run(0..5, 3..5)], &[]), [50]);
     }
 
     #[test]
     fn a_case_that_was_measured_in_a_spell_only_is_kept() {
-        assert_eq!(kept(&[run(0..20, 5..12, 1), run(6..10, 5..12, 0)]), [130, 40]);
-    }
-
-    #[test]
-    fn costs_say_how_much_of_them_is_left_out() {
-        let mut costs = crate::predict::MeasuredCosts::default();
-        costs.add_run(&[run(0..20, 5..12, 1)]);
-        assert!((costs.left_out() - 0.35).abs() < 1e-9);
-        costs.add_run(&[run(0..20, 0..0, 1)]);
-        assert!((costs.left_out() - 0.175).abs() < 1e-9);
-    }
-
-    #[test]
-    fn no_records_have_no_spells() {
-        assert!(Spells::of(&[]).slow.is_empty());
+        assert_eq!(kept(&[run(0..20, 5..12)], &[run(6..10, 0..0)]), [130, 40]);
     }
 }
