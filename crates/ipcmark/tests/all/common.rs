@@ -28,7 +28,7 @@ pub use skips::{skip, tool_is_missing};
 pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");
 
 /// How long a command may take that must end by itself: beyond it, it hangs. No measure of speed.
-pub const TIMEOUT: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(180);
 /// Within what time a dead run must be gone with all that it had.
 pub const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// How often something that is awaited is polled.
