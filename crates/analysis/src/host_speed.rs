@@ -3,7 +3,7 @@
 //!
 //! What a slower host does to the times of a case is in `host_view`.
 
-use crate::wander::{WINDOW_NS, Window, wander};
+use crate::wander::{Window, wander, window_of};
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH, REMOTE_WAKE, SYSCALL};
 use model::placement::CpuPair;
 use model::record::{Results, Sample};
@@ -67,7 +67,7 @@ impl FullSpeed {
             let windows = self.floors.entry((floor, ordered(cpus))).or_default();
             let ns = sample.iteration_ns();
             if ns.is_finite() && ns > 0.0 {
-                windows.entry(sample.started_ns / WINDOW_NS).or_default().add(ns);
+                windows.entry(window_of(sample.started_ns)).or_default().add(ns);
             }
         }
     }
@@ -284,7 +284,7 @@ mod tests {
         let moves: Vec<f64> = (0..12).map(|_| deviation * random.normal()).collect();
         let mut slice = |nth: u32, iteration_ns: f64| {
             let started_ns = u64::from(nth) * 60_000_000_000 / u64::from(SLICES);
-            let log = moves[(started_ns / WINDOW_NS) as usize] + 0.02 * random.normal();
+            let log = moves[window_of(started_ns) as usize] + 0.02 * random.normal();
             Sample { started_ns, trial: nth / 20, ..testing::sample(nth, iteration_ns * log.exp(), None) }
         };
         (0..SLICES).map(|nth| (slice(nth, 5000.0), slice(nth, 2000.0))).unzip()

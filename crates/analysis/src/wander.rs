@@ -3,11 +3,12 @@
 //! What it is taken for is for `host_speed` (times) and `compare` (multiples of floors) to say.
 
 use crate::stats;
+use std::collections::BTreeMap;
 
 /// The time over which values are put together.
 pub(crate) const WINDOW_NS: u64 = 5_000_000_000;
 /// With fewer windows little is known of how they differ.
-const FEWEST_WINDOWS: usize = 6;
+pub(crate) const FEWEST_WINDOWS: usize = 6;
 /// What is not seen in few windows may be there all the same.
 const LEAST_SHARE: f64 = 0.25;
 /// The variance of a median over that of a mean, of normal values.
@@ -30,6 +31,25 @@ impl Window {
         let deviation = stats::deviation_of_most(values)?;
         known.map(|middle| Self { middle, deviation, values: values.len() as f64 })
     }
+}
+
+/// The values of all `cases` of a run by the window in which they began, each less the median of its case. A value stands with the time in
+/// the run at which it began, in nanoseconds.
+pub(crate) fn by_window(cases: impl Iterator<Item = Vec<(u64, f64)>>) -> BTreeMap<u64, Vec<f64>> {
+    let mut windows: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for case in cases {
+        let values: Vec<f64> = case.iter().map(|(_, value)| *value).collect();
+        let Some(middle) = stats::median(&values) else { continue };
+        for (started_ns, value) in case {
+            windows.entry(window_of(started_ns)).or_default().push(value - middle);
+        }
+    }
+    windows
+}
+
+/// The number of the window in which something is that began so many nanoseconds after the run.
+pub(crate) fn window_of(started_ns: u64) -> u64 {
+    started_ns / WINDOW_NS
 }
 
 /// The standard deviation of what most `windows` say, less what it would be by chance; `None` of fewer than [`FEWEST_WINDOWS`].

@@ -2,13 +2,13 @@
 
 use super::chosen_pair::{Multiples, TrialLog};
 use crate::stats;
-use crate::wander::{WINDOW_NS, Window, wander};
+use crate::wander::{Window, by_window, wander};
 use std::collections::BTreeMap;
 
 /// With fewer trials in a window its middle varies by chance.
 const FEWEST_IN_WINDOW: usize = 4;
 
-/// The standard deviation, on logarithms, of what the multiples of cases of one placement move by together from one [`WINDOW_NS`] to the
+/// The standard deviation, on logarithms, of what the multiples of cases of one placement move by together from one [window](by_window) to the
 /// next, of the placement where they move most; `None` where no run is long enough.
 pub(super) fn common_wander<'a>(cases: impl Iterator<Item = (String, &'a Multiples)>) -> Option<f64> {
     let mut placements: BTreeMap<String, Vec<&Multiples>> = BTreeMap::new();
@@ -29,14 +29,8 @@ fn of_placement(cases: &[&Multiples]) -> Option<f64> {
 }
 
 fn of_run<'a>(cases: impl Iterator<Item = &'a Vec<TrialLog>>) -> Option<f64> {
-    let mut windows: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for trials in cases {
-        let logs: Vec<f64> = trials.iter().map(|trial| trial.log).collect();
-        let Some(middle) = stats::median(&logs) else { continue };
-        for trial in trials {
-            windows.entry(trial.started_ns / WINDOW_NS).or_default().push(trial.log - middle);
-        }
-    }
+    let logs = cases.map(|trials| trials.iter().map(|trial| (trial.started_ns, trial.log)).collect());
+    let windows = by_window(logs);
     let windows: Vec<Window> =
         windows.values().filter_map(|logs| Window::of(logs, FEWEST_IN_WINDOW)).collect();
     wander(&windows)
@@ -46,6 +40,7 @@ fn of_run<'a>(cases: impl Iterator<Item = &'a Vec<TrialLog>>) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::simulated::Random;
+    use crate::wander::window_of;
 
     /// A minute of `cases` that all move by `together`, and each alone by 1%, from trial to trial.
     fn minute(cases: usize, together: f64, random: &mut Random) -> Vec<Multiples> {
@@ -54,7 +49,7 @@ mod tests {
             [(); 2].map(|()| {
                 let trial = |nth: u64| {
                     let started_ns = nth * 2_000_000_000;
-                    let log = 1.0 + moves[(started_ns / WINDOW_NS) as usize] + 0.01 * random.normal();
+                    let log = 1.0 + moves[window_of(started_ns) as usize] + 0.01 * random.normal();
                     TrialLog { started_ns, log }
                 };
                 vec![(0, (0..30).map(trial).collect())]

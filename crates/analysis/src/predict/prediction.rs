@@ -402,7 +402,7 @@ fn notes(scenarios: [&Scenario; 2], costs: &MeasuredCosts, measured: &Measured, 
     if costs.left_out() > TOLD_LEFT_OUT {
         let percent = 100.0 * costs.left_out();
         notes.push(format!(
-            "{percent:.0}% of the costs were measured while this host took half as long again or longer to wake a CPU; they are left out: the \
+            "{percent:.0}% of the costs were measured while the host took half as long again or longer to wake a CPU; they are left out: the \
              prediction is of the host when it is calm"
         ));
     }

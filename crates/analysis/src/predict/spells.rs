@@ -4,14 +4,11 @@
 //! What is measured in them says little of a mechanism.
 
 use super::size_line::quantiles;
-use crate::stats::median;
-use crate::wander::WINDOW_NS;
+use crate::wander::{FEWEST_WINDOWS, Window, by_window, window_of};
 use model::Sample;
 use model::record::Record;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// Fewer windows say too little of what is usual.
-const FEWEST_WINDOWS: usize = 6;
 /// A window with fewer slices is taken to be calm.
 const FEWEST_SLICES: usize = 5;
 /// The share of windows that is calm in any case.
@@ -28,17 +25,10 @@ pub(super) struct Spells {
 impl Spells {
     /// Those of a run by its records of `round_trips` between two CPUs: by how long these took, each over what is usual of its case.
     pub(super) fn of<'a>(round_trips: impl Iterator<Item = &'a Record>) -> Self {
-        let mut windows: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        for record in round_trips {
-            let times: Vec<f64> = usable(record).map(Sample::iteration_ns).collect();
-            let Some(usual) = median(&times) else { continue };
-            for (sample, time) in usable(record).zip(times) {
-                windows.entry(window(sample)).or_default().push(time / usual);
-            }
-        }
-        windows.retain(|_, times| times.len() >= FEWEST_SLICES);
-        let levels: Vec<(u64, f64)> =
-            windows.iter().filter_map(|(at, times)| Some((*at, median(times)?))).collect();
+        let logs = |sample: &Sample| (sample.started_ns, sample.iteration_ns().ln());
+        let windows = by_window(round_trips.map(|record| usable(record).map(logs).collect()));
+        let level = |(at, logs): (u64, Vec<f64>)| Some((at, Window::of(&logs, FEWEST_SLICES)?.middle.exp()));
+        let levels: Vec<(u64, f64)> = windows.into_iter().filter_map(level).collect();
         let (calm, _) = quantiles(levels.iter().map(|(_, level)| *level).collect(), CALM);
         let is_slow = |(at, level): (u64, f64)| (level > SLOWER * calm).then_some(at);
         let has_enough = levels.len() >= FEWEST_WINDOWS;
@@ -48,7 +38,7 @@ impl Spells {
     /// The slices of `record` that were measured outside of spells; all of them where there is none.
     pub(super) fn calm_slices<'a>(&self, record: &'a Record) -> Vec<&'a Sample> {
         let calm: Vec<&Sample> =
-            usable(record).filter(|sample| !self.slow.contains(&window(sample))).collect();
+            usable(record).filter(|sample| !self.slow.contains(&window_of(sample.started_ns))).collect();
         if calm.is_empty() { usable(record).collect() } else { calm }
     }
 }
@@ -58,13 +48,10 @@ pub(super) fn usable(record: &Record) -> impl Iterator<Item = &Sample> {
     record.samples.iter().filter(|sample| sample.iterations > 0)
 }
 
-fn window(sample: &Sample) -> u64 {
-    sample.started_ns / WINDOW_NS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wander::WINDOW_NS;
     use model::floor;
     use model::testing::{record, sample};
 

@@ -12,7 +12,8 @@ use model::scenario::{
     Behaviour, Concurrency, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording,
 };
 use model::testing::scenarios::random_scenario;
-use model::{Case, CpuPair, Pace, Placement, Scenario, Size, Spec, Workload, floor};
+use model::testing::{record, sample};
+use model::{Case, CpuPair, Pace, Placement, Sample, Scenario, Size, Spec, Workload, floor};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -367,6 +368,34 @@ fn how_late_answers_do_is_measured_where_a_client_is_woken_meanwhile() {
     assert_eq!(delays, ["server:3us", "server:6us", "server:10us", "server:30us"]);
     assert!(worked.iter().all(|(block, _)| block.sizes.len() == 1 && block.placements.len() == 1));
     assert!(needed([&one], 1).worked().is_empty(), "there is no other CPU");
+}
+
+#[test]
+fn who_reads_is_told_how_much_was_measured_in_slow_spells() {
+    let case = Case {
+        workload: Workload::Latency,
+        size_bytes: Some(Size(64)),
+        placement: Placement::SameLlc,
+        cpus: Some(CpuPair { client: 0, server: 1 }),
+        spec: Spec::plain("fast"),
+        ..floor::operation("getpid", 0)
+    };
+    let of_run = |slow: std::ops::Range<u32>| {
+        let slice = |at: u32| Sample {
+            started_ns: u64::from(at) * 500_000_000,
+            ..sample(at, if slow.contains(&at) { 400_000.0 } else { 100_000.0 }, None)
+        };
+        record(case.clone(), (0..100).map(slice).collect())
+    };
+    let told = |slow| {
+        let one = exchanged(&scenario(&[&[], &[]], vec![flow(0, 1)]), "fast");
+        let mut known = costs();
+        known.add_run(&[of_run(slow)]);
+        let found = predict(&one, &one, &known, &Measured::recorded(&one), &[0, 1], QUICK);
+        found.notes.into_iter().find(|note| note.contains("left out"))
+    };
+    assert_eq!(told(0..0), None);
+    assert!(told(30..50).unwrap().starts_with("20% of the costs"));
 }
 
 #[test]
