@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod alike;
 pub mod allocation;
 pub mod analysed;
 pub mod compare;

@@ -1,6 +1,8 @@
 //! What a recorder of system calls has of processes that communicate: the processes, the kernel objects between them, and
 //! each call that used one. `analysis` makes a scenario of it. It has no bytes of any message.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 /// Some time of processes that communicate.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Communication {
@@ -37,12 +39,8 @@ pub struct BetweenCalls {
 pub struct CommunicatingProcess {
     /// What it is called: its command, or an address.
     pub name: String,
-    /// CPU time of its threads while it was recorded.
-    pub cpu_ns: u64,
-    /// How often its threads left a CPU.
-    pub switches: u64,
-    /// The logical CPUs to which it was held at last; any where there are none.
-    pub cpus: Vec<u32>,
+    /// Its threads by their numbers, those that ended too.
+    pub threads: BTreeMap<u32, CommunicatingThread>,
     /// Whether it was not recorded, and is known as the other side of an object only.
     pub outside: bool,
     /// Whether it waits in epoll_wait(2) for any change, also for room: EPOLLIN, EPOLLOUT and EPOLLET.
@@ -52,8 +50,38 @@ pub struct CommunicatingProcess {
 impl CommunicatingProcess {
     /// One that is recorded, and has done nothing yet.
     pub fn new(name: String) -> Self {
-        Self { name, cpu_ns: 0, switches: 0, cpus: Vec::new(), outside: false, watches_for_room: false }
+        Self { name, threads: BTreeMap::new(), outside: false, watches_for_room: false }
     }
+
+    /// CPU time of its threads while it was recorded.
+    pub fn cpu_ns(&self) -> u64 {
+        self.threads.values().map(|thread| thread.cpu_ns).sum()
+    }
+
+    /// How often its threads left a CPU.
+    pub fn switches(&self) -> u64 {
+        self.threads.values().map(|thread| thread.switches).sum()
+    }
+
+    /// The logical CPUs to which its threads were held at last, ascending; none where one of them may run on any.
+    pub fn cpus(&self) -> Vec<u32> {
+        if self.threads.values().any(|thread| thread.cpus.is_empty()) {
+            return Vec::new();
+        }
+        let cpus: BTreeSet<u32> = self.threads.values().flat_map(|thread| &thread.cpus).copied().collect();
+        cpus.into_iter().collect()
+    }
+}
+
+/// A thread of a process.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CommunicatingThread {
+    /// Its CPU time while it was recorded.
+    pub cpu_ns: u64,
+    /// How often it left a CPU.
+    pub switches: u64,
+    /// The logical CPUs to which it was held at last; any where there are none.
+    pub cpus: Vec<u32>,
 }
 
 /// What the kernel keeps between processes: a pipe, two sockets, a queue. It has two sides; what is sent from one is

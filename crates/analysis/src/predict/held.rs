@@ -1,15 +1,17 @@
 //! Whether a prediction held: the change that was replayed beside the one that was predicted.
 
 use super::prediction::{Change, FlowPrediction, Prediction};
+use crate::alike::Alike;
 use crate::interval::mean_over_trials;
 use crate::stats::median;
+use model::Scenario;
 use model::scenario::{Behaviour, FlowBehaviour};
 use serde::Serialize;
 
 /// How a prediction did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Held {
-    /// As many as the scenario has flows.
+    /// Those of the prediction.
     pub flows: Vec<HeldFlow>,
 }
 
@@ -41,8 +43,10 @@ pub struct HeldChange {
     pub error: f64,
 }
 
-/// Sets what `prediction` says beside trials of replays of the scenario before and after, with the slices of each.
-pub fn held(prediction: &Prediction, before: &[Vec<Behaviour>], after: &[Vec<Behaviour>]) -> Held {
+/// Sets what `prediction` says beside trials of replays of the `scenarios` before and after, with the slices of each.
+pub fn held(prediction: &Prediction, scenarios: [&Scenario; 2], trials: &[Vec<Vec<Behaviour>>; 2]) -> Held {
+    let alike = Alike::of(&scenarios);
+    let [before, after] = trials.each_ref().map(|trials| alike.trials(trials));
     let flow = |(at, flow): (usize, &FlowPrediction)| {
         let ratio = |predicted: Option<Change>, of: fn(FlowBehaviour) -> Option<f64>| {
             let middle = |slices: &[Behaviour]| -> Option<f64> {
@@ -50,7 +54,7 @@ pub fn held(prediction: &Prediction, before: &[Vec<Behaviour>], after: &[Vec<Beh
                 let logs = flows.filter_map(of).filter(|value| *value > 0.0).map(f64::ln);
                 median(&logs.collect::<Vec<_>>())
             };
-            let trials = before.iter().zip(after);
+            let trials = before.iter().zip(&after);
             let changes = trials.filter_map(|(before, after)| Some(middle(after)? - middle(before)?));
             HeldChange::of(predicted?, &changes.collect::<Vec<_>>())
         };

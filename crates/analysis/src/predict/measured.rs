@@ -1,6 +1,7 @@
 //! How a scenario was seen to behave, as far as it was.
 
 use super::size_line::standard_normal;
+use crate::alike::Alike;
 use crate::stats::median;
 use model::Scenario;
 use model::scenario::{Behaviour, FlowBehaviour, ProcessBehaviour};
@@ -66,6 +67,12 @@ impl Measured {
             processes: self.processes.iter().map(|known| known.map(process)).collect(),
             ..self.clone()
         }
+    }
+
+    /// What is known of flows and processes that are alike, together.
+    pub(super) fn of_alike(&self, alike: &Alike) -> Self {
+        let (flows, processes) = alike.known(&self.flows, &self.processes);
+        Self { flows, processes, ..self.clone() }
     }
 
     /// What the slices of a replay did: the medians of each number; `None` without a slice.

@@ -10,6 +10,7 @@ use super::measured::Measured;
 use super::placement::{of_mechanism, stays_off};
 use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
 use super::size_line::{SizeFit, quantiles};
+use crate::alike::Alike;
 use crate::stats::median;
 use model::scenario::{Behaviour, Flow};
 use model::{Scenario, Workload};
@@ -69,11 +70,11 @@ impl Default for PredictOptions {
 pub struct Prediction {
     /// The name of the scenario.
     pub scenario: String,
-    /// As many as it has flows, in their order.
+    /// One for each of its flows, or for those that are alike.
     pub flows: Vec<FlowPrediction>,
     /// Requests and messages a second of all flows that are exchanged; absent of fewer than two, or where the simulation had none.
     pub together_per_s: Option<Change>,
-    /// As many as it has processes.
+    /// One for each of its processes, or for those that are alike.
     pub processes: Vec<ProcessPrediction>,
     /// Whether what was measured of the scenario went into it.
     pub is_calibrated: bool,
@@ -178,14 +179,19 @@ pub fn predict(
     let is_known =
         |(flow, seen): (&Flow, &Option<f64>)| seen.is_some() && !flow.mechanism.params.watches_for_room();
     let is_free = !is_held(before) && !before.flows.iter().zip(&measured.on_one_cpu).all(is_known);
+    let alike = Alike::of(&[before, after]);
+    let draws = draws.iter().map(|pair| pair.each_ref().map(|one| Drawn::of(one, &alike))).collect();
     let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
+    let [before, after] = [before, after].map(|scenario| alike.scenario(scenario));
+    let (before, after, measured) = (&before, &after, &measured.of_alike(&alike));
     let mut notes = notes([before, after], costs, measured, cpus);
     notes.extend(misfit(measured, &draws));
+    let processes = alike.process_counts().enumerate();
     Prediction {
         scenario: before.name.clone(),
         flows: (0..before.flows.len()).map(|at| flow(at, before, after, measured, &draws)).collect(),
         together_per_s: together([before, after], measured, &draws),
-        processes: (0..before.processes.len()).map(|at| process(at, before, measured, &draws)).collect(),
+        processes: processes.map(|(at, count)| process((at, count), before, measured, &draws)).collect(),
         is_calibrated: !measured.is_empty(),
         basis: basis([before, after], costs),
         notes,
@@ -199,15 +205,27 @@ fn is_held(scenario: &Scenario) -> bool {
 
 /// Both scenarios simulated, with costs as they might be.
 struct Draws {
-    draws: Vec<[Simulated; 2]>,
+    draws: Vec<[Drawn; 2]>,
     /// What they leave out, as a fraction of any time.
     model_error: f64,
+}
+
+/// What a simulation came to, of flows and processes that are alike together.
+struct Drawn {
+    behaviour: Behaviour,
+    counts: Vec<u64>,
+}
+
+impl Drawn {
+    fn of(simulated: &Simulated, alike: &Alike) -> Self {
+        Self { behaviour: alike.behaviour(&simulated.behaviour), counts: alike.counts(&simulated.counts) }
+    }
 }
 
 /// What a reader must know where the simulation could not be brought to what was measured.
 fn misfit(measured: &Measured, draws: &Draws) -> Option<String> {
     let known = measured.flows.iter().flatten().map(|flow| flow.per_s).sum::<f64>();
-    let simulated = |[before, _]: &[Simulated; 2]| -> f64 {
+    let simulated = |[before, _]: &[Drawn; 2]| -> f64 {
         let flows = before.behaviour.flows.iter().zip(&measured.flows);
         flows.filter(|(_, known)| known.is_some()).map(|(flow, _)| flow.per_s).sum()
     };
@@ -258,7 +276,7 @@ fn flow(
 ) -> FlowPrediction {
     let known = measured.flows[at];
     let of = |behaviour: &Behaviour| behaviour.flows[at];
-    let per_s = |simulated: &Simulated| (simulated.counts[at] > 0).then(|| of(&simulated.behaviour).per_s);
+    let per_s = |simulated: &Drawn| (simulated.counts[at] > 0).then(|| of(&simulated.behaviour).per_s);
     FlowPrediction {
         name: before.flows[at].name.clone(),
         before: before.flows[at].mechanism.to_string(),
@@ -275,7 +293,7 @@ fn together([before, after]: [&Scenario; 2], measured: &Measured, draws: &Draws)
     let differ = |at: &usize| before.flows[*at].mechanism != after.flows[*at].mechanism;
     let exchanged: Vec<usize> = (0..before.flows.len()).filter(differ).collect();
     let known = exchanged.iter().map(|at| measured.flows[*at].map(|flow| flow.per_s)).sum();
-    let per_s = |simulated: &Simulated| {
+    let per_s = |simulated: &Drawn| {
         let rates = exchanged.iter().map(|at| simulated.behaviour.flows[*at].per_s);
         Some(rates.sum()).filter(|per_s: &f64| *per_s > 0.0)
     };
@@ -283,7 +301,13 @@ fn together([before, after]: [&Scenario; 2], measured: &Measured, draws: &Draws)
 }
 
 /// The CPU time for a message changes by what it changes in the simulation, and the rate by the ratio that it changes by there.
-fn process(at: usize, scenario: &Scenario, measured: &Measured, draws: &Draws) -> ProcessPrediction {
+/// The one at `at` is `count` processes that are alike.
+fn process(
+    (at, count): (usize, usize),
+    scenario: &Scenario,
+    measured: &Measured,
+    draws: &Draws,
+) -> ProcessPrediction {
     let flows: Vec<usize> = (0..scenario.flows.len())
         .filter(|flow| scenario.flows[*flow].from == at || scenario.flows[*flow].to == at)
         .collect();
@@ -316,7 +340,11 @@ fn process(at: usize, scenario: &Scenario, measured: &Measured, draws: &Draws) -
     let known = measured.processes[at];
     ProcessPrediction {
         name: scenario.processes[at].name.clone(),
-        cpu: changed(known.map(|process| process.cpu), &|behaviour| behaviour.processes[at].cpu, Some(1.0)),
+        cpu: changed(
+            known.map(|process| process.cpu),
+            &|behaviour| behaviour.processes[at].cpu,
+            Some(count as f64),
+        ),
         switches_per_s: changed(
             known.map(|process| process.switches_per_s),
             &|behaviour| behaviour.processes[at].switches_per_s,
@@ -326,7 +354,7 @@ fn process(at: usize, scenario: &Scenario, measured: &Measured, draws: &Draws) -
 }
 
 /// The change of what `of` takes out of a simulation, applied to what is `known` before.
-fn change(known: Option<f64>, draws: &Draws, of: impl Fn(&Simulated) -> Option<f64>) -> Option<Change> {
+fn change(known: Option<f64>, draws: &Draws, of: impl Fn(&Drawn) -> Option<f64>) -> Option<Change> {
     let pairs: Vec<(f64, f64)> =
         draws.draws.iter().filter_map(|[before, after]| Some((of(before)?, of(after)?))).collect();
     let before = known.or_else(|| median(&pairs.iter().map(|(before, _)| *before).collect::<Vec<_>>()))?;

@@ -494,11 +494,13 @@ fn a_prediction_held_if_the_replay_is_in_its_interval() {
         processes: vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 1.0 }; 2],
     };
     let ratio = found.flows[0].round_trip_ns.unwrap().ratio;
-    let good = held(&found, &[vec![replay(1.0); 2]], &[vec![replay(ratio); 2]]);
+    let after = exchanged(&before, "slow");
+    let of = |trials: [Vec<Vec<Behaviour>>; 2]| held(&found, [&before, &after], &trials);
+    let good = of([vec![vec![replay(1.0); 2]], vec![vec![replay(ratio); 2]]]);
     assert!(good.changes().count() == 2 && good.changes().all(|change| change.held), "{good:?}");
-    let bad = held(&found, &[vec![replay(1.0)]], &[vec![replay(1.0)]]);
+    let bad = of([vec![vec![replay(1.0)]], vec![vec![replay(1.0)]]]);
     assert!(bad.changes().all(|change| !change.held && change.replayed == 1.0), "{bad:?}");
-    assert_eq!(held(&found, &[], &[]).changes().count(), 0);
+    assert_eq!(of([Vec::new(), Vec::new()]).changes().count(), 0);
 }
 
 proptest! {

@@ -1,13 +1,14 @@
 //! A recorded scenario with the sums that every form of report shows.
 
+use crate::alike::Alike;
 use model::Scenario;
 use model::scenario::Flow;
 
 /// A recorded scenario, and its sums.
 #[derive(Debug, Clone)]
-pub struct AnalysedScenario<'a> {
-    /// The scenario.
-    pub scenario: &'a Scenario,
+pub struct AnalysedScenario {
+    /// The scenario, with one flow or process for those that are alike.
+    pub scenario: Scenario,
     /// The share of the CPU time of its processes that went into calls of its flows; `None` where that is not
     /// known.
     pub cpu_in_calls: Option<f64>,
@@ -26,17 +27,18 @@ pub struct FlowSums {
     pub waited: f64,
 }
 
-impl<'a> AnalysedScenario<'a> {
+impl AnalysedScenario {
     /// The sums of `scenario`.
-    pub fn of(scenario: &'a Scenario) -> Self {
+    pub fn of(scenario: &Scenario) -> Self {
+        let scenario = Alike::of(&[scenario]).scenario(scenario);
         let recorded = scenario.processes.iter().filter_map(|process| process.recorded.as_ref());
         let (cpu, in_calls) =
             recorded.fold((0.0, 0.0), |sum, process| (sum.0 + process.cpu, sum.1 + process.in_calls));
         Self {
-            scenario,
             cpu_in_calls: (cpu > 0.0 && in_calls > 0.0).then_some((in_calls / cpu).min(1.0)),
             flows: scenario.flows.iter().map(sums).collect(),
-            depths: depths(scenario),
+            depths: depths(&scenario),
+            scenario,
         }
     }
 }

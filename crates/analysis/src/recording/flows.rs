@@ -4,6 +4,7 @@
 use super::channels::{Channel, Exchange, Talk};
 use super::messages::Message;
 use super::threads::Before;
+use super::unseen::Unseen;
 use model::communication::Communication;
 use model::scenario::Concurrency;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +105,7 @@ pub(super) fn flows(communication: &Communication, mut channels: Vec<Channel>) -
 }
 
 /// Finds out for each flow after which other it is. What would come back to a process that waits is said and left alone.
-pub(super) fn find_causes(flows: &mut [FlowDraft], unseen: &mut Vec<String>) {
+pub(super) fn find_causes(flows: &mut [FlowDraft], unseen: &mut Unseen) {
     for at in 0..flows.len() {
         let begun = flows[at].begun();
         let mut best: Option<(f64, usize)> = None;
@@ -123,9 +124,7 @@ pub(super) fn find_causes(flows: &mut [FlowDraft], unseen: &mut Vec<String>) {
         if comes_back(flows, at, before) {
             let text = "a message that is sent while one of the same process is dealt with is a flow of its own here, for \
                         it would come back to who waits";
-            if !unseen.iter().any(|known| known == text) {
-                unseen.push(text.to_owned());
-            }
+            unseen.say(text);
             flows[at].is_paced = true;
             continue;
         }

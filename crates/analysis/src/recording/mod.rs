@@ -1,4 +1,4 @@
-//! From what a recorder has of processes to a scenario: calls become messages, messages become requests with their answers, or
+//! From what a recorder has of processes to a scenario: threads become processes, calls become messages, messages become requests with their answers, or
 //! streams, and those become flows.
 //!
 //! A call has a size and a time, and no content. What belongs together is concluded from order and direction alone.
@@ -9,9 +9,11 @@ mod cost;
 mod flows;
 mod messages;
 mod scenario;
+mod split;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod unseen;
 
 pub use analysed::{AnalysedScenario, FlowSums};
 pub use cost::slowdown;

@@ -3,7 +3,9 @@
 use super::channels::{Exchange, Talk, channels};
 use super::flows::{FlowDraft, find_causes, flows, of_begun, of_served};
 use super::messages::{Message, messages};
+use super::split::split;
 use super::threads::before;
+use super::unseen::Unseen;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
 use model::params::EPOLL_ROOM;
@@ -14,24 +16,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A recorded mix has at most so many values.
 const MOST_VALUES: usize = 12;
-/// The limits of a scenario.
-const MOST_PROCESSES: usize = 64;
-const MOST_FLOWS: usize = 256;
 /// Names are cut to this, which leaves room for a number after them.
 const LONGEST_NAME: usize = 24;
-/// What is said of single objects, at most.
-const MOST_SENTENCES: usize = 32;
 
 /// The scenario that `communication` is, `recorded` as that says. It is called `name`.
 ///
 /// It is refused if no process said anything to another that a scenario can have; what there was is in the answer then.
 pub fn scenario_of(
-    communication: &Communication,
+    mut communication: Communication,
     name: &str,
     mut recorded: Recording,
     cards: &[Card],
 ) -> Result<Scenario, Invalid> {
-    let mut unseen: Vec<String> = communication.unseen.clone();
+    let mut unseen = Unseen::default();
+    std::mem::take(&mut communication.unseen).into_iter().for_each(|text| unseen.say(text));
+    split(&mut communication, &mut unseen);
+    let communication = &communication;
     let found = messages(communication);
     say_unreceived(communication, &found.unreceived, &mut unseen);
     let (own, between): (Vec<Message>, Vec<Message>) =
@@ -42,8 +42,7 @@ pub fn scenario_of(
     leave_out_rare(&mut drafts, &mut unseen);
     let mut drafts = busiest(communication, drafts, &mut unseen);
     find_causes(&mut drafts, &mut unseen);
-    unseen.truncate(MOST_SENTENCES);
-    recorded.unseen.extend(unseen);
+    recorded.unseen.extend(unseen.into_sentences());
     if drafts.is_empty() {
         let mut problem = "the processes said nothing to each other that a scenario can have".to_owned();
         recorded.unseen.iter().for_each(|text| problem += &format!("\n  {text}"));
@@ -61,14 +60,14 @@ pub fn scenario_of(
             let ns = (communication.seconds() * 1e9).max(1.0);
             let (in_calls, waited) = shares.get(process).copied().unwrap_or_default();
             let recorded = RecordedProcess {
-                cpu: of.cpu_ns as f64 / ns,
-                switches_per_s: of.switches as f64 * 1e9 / ns,
+                cpu: of.cpu_ns() as f64 / ns,
+                switches_per_s: of.switches() as f64 * 1e9 / ns,
                 in_calls: in_calls as f64 / ns,
                 waited: waited as f64 / ns,
             };
             Process {
                 name: names.unique(&of.name, "process"),
-                cpus: of.cpus.clone(),
+                cpus: of.cpus(),
                 roots: of_begun(&drafts, *process),
                 serves: of_served(&drafts, *process),
                 recorded: (!of.outside).then_some(recorded),
@@ -145,24 +144,23 @@ fn shares(communication: &Communication) -> BTreeMap<u32, (u64, u64)> {
 fn say_unreceived(
     communication: &Communication,
     unreceived: &std::collections::HashMap<u32, u64>,
-    unseen: &mut Vec<String>,
+    unseen: &mut Unseen,
 ) {
-    let mut all: Vec<(&u32, &u64)> = unreceived.iter().collect();
-    all.sort_unstable();
-    for (object, count) in all {
-        let name = &communication.objects[*object as usize].name;
-        unseen.push(format!("{count} × messages through {name} that no recorded process received"));
-    }
+    let Some(first) = unreceived.keys().min() else { return };
+    let (count, others) = (unreceived.values().sum::<u64>(), unreceived.len() - 1);
+    let name = &communication.objects[*first as usize].name;
+    let others = if others > 0 { format!(" and {others} other objects") } else { String::new() };
+    unseen.count(count, format!("messages through {name}{others} that no recorded process received"));
 }
 
-fn say_own(communication: &Communication, own: &[Message], unseen: &mut Vec<String>) {
+fn say_own(communication: &Communication, own: &[Message], unseen: &mut Unseen) {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for message in own {
         *counts.entry(&communication.processes[message.from as usize].name).or_default() += 1;
     }
-    unseen.extend(
-        counts.iter().map(|(name, count)| format!("{count} × messages of {name} to itself are in no flow")),
-    );
+    for (name, count) in counts {
+        unseen.count(count, format!("messages of {name} to itself are in no flow"));
+    }
 }
 
 /// Whether a scenario can have `draft`. Empty messages are left out where its mechanism has none.
@@ -170,7 +168,7 @@ fn is_possible(
     draft: &mut FlowDraft,
     communication: &Communication,
     cards: &[Card],
-    unseen: &mut Vec<String>,
+    unseen: &mut Unseen,
 ) -> bool {
     let name = draft.mechanism.split(':').next().unwrap_or_default().to_owned();
     let workload =
@@ -181,10 +179,9 @@ fn is_possible(
     let [from, to] = [draft.from, draft.to].map(|process| &communication.processes[process as usize].name);
     let Some(card) = card else {
         let pattern = if workload == Workload::Latency { "requests" } else { "a stream" };
-        unseen.push(format!(
-            "{} × messages from {from} to {to}: ipcmark has no mechanism like {name} for {pattern}",
-            draft.count()
-        ));
+        let what =
+            format!("messages from {from} to {to}: ipcmark has no mechanism like {name} for {pattern}");
+        unseen.count(draft.count() as u64, what);
         return false;
     };
     let has_empty = card.empty || !card.sized;
@@ -198,23 +195,18 @@ fn is_possible(
         }),
         Talk::Stream(all) => all.retain(fits),
     }
-    if draft.count() < count {
-        let left_out = count - draft.count();
-        unseen.push(format!("{left_out} × messages from {from} to {to} that are empty or too large"));
-    }
+    let left_out = (count - draft.count()) as u64;
+    unseen.count(left_out, format!("messages from {from} to {to} that are empty or too large"));
     if let (Talk::Exchanges(all), true) = (&draft.talk, card.framing != Framing::Stream) {
         let further: usize = all.iter().map(|exchange| exchange.replies.len() - 1).sum();
-        if further > 0 {
-            unseen.push(format!(
-                "{further} × further answers from {to} to {from}, of which a request has one here"
-            ));
-        }
+        let what = format!("further answers from {to} to {from}, of which a request has one here");
+        unseen.count(further as u64, what);
     }
     draft.count() > 0
 }
 
 /// Leaves out what hardly happened beside the rest: a scenario would repeat it as fast as it goes. It is said.
-fn leave_out_rare(drafts: &mut Vec<FlowDraft>, unseen: &mut Vec<String>) {
+fn leave_out_rare(drafts: &mut Vec<FlowDraft>, unseen: &mut Unseen) {
     /// Fewer messages than this, and than this share of the busiest flow's.
     const FEW: usize = 5;
     const RARE: usize = 1000;
@@ -222,43 +214,40 @@ fn leave_out_rare(drafts: &mut Vec<FlowDraft>, unseen: &mut Vec<String>) {
     let (mut flows, mut messages) = (0, 0);
     drafts.retain(|draft| {
         let is_rare = draft.count() < FEW && draft.count() * RARE < most;
-        flows += usize::from(is_rare);
+        flows += u64::from(is_rare);
         messages += if is_rare { draft.count() } else { 0 };
         !is_rare
     });
-    if flows > 0 {
-        unseen.push(format!(
-            "{flows} × flows with {messages} messages in all are left out: a scenario repeats what it has, and they hardly happened"
-        ));
-    }
+    let why = "a scenario repeats what it has, and they hardly happened";
+    unseen.count(flows, format!("flows with {messages} messages in all are left out: {why}"));
 }
 
 /// The busiest of `drafts`, as many as a scenario can have. The rest is said.
-fn busiest(
-    communication: &Communication,
-    drafts: Vec<FlowDraft>,
-    unseen: &mut Vec<String>,
-) -> Vec<FlowDraft> {
+fn busiest(communication: &Communication, drafts: Vec<FlowDraft>, unseen: &mut Unseen) -> Vec<FlowDraft> {
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(drafts[*at].count()));
     let (mut kept, mut processes) = (BTreeSet::new(), BTreeSet::new());
-    let mut left_out: BTreeMap<[&str; 2], (u64, u64)> = BTreeMap::new();
+    let mut left_out: BTreeMap<[&str; 2], [u64; 2]> = BTreeMap::new();
     for at in order {
         let draft = &drafts[at];
         let more = BTreeSet::from([draft.from, draft.to]);
-        if kept.len() < MOST_FLOWS && processes.union(&more).count() <= MOST_PROCESSES {
+        if kept.len() < Scenario::MOST_FLOWS && processes.union(&more).count() <= Scenario::MOST_PROCESSES {
             kept.insert(at);
             processes.extend(more);
         } else {
             let names =
                 [draft.from, draft.to].map(|process| &*communication.processes[process as usize].name);
-            let sums = left_out.entry(names).or_default();
-            *sums = (sums.0 + 1, sums.1 + draft.count() as u64);
+            let [flows, messages] = left_out.entry(names).or_default();
+            *flows += 1;
+            *messages += draft.count() as u64;
         }
     }
-    unseen.extend(left_out.iter().map(|([from, to], (flows, messages))| {
-        format!("{flows} × flows from {from} to {to} with {messages} messages in all are left out, for they are too many")
-    }));
+    for ([from, to], [flows, messages]) in left_out {
+        let what = format!(
+            "flows from {from} to {to} with {messages} messages in all are left out, for they are too many"
+        );
+        unseen.count(flows, what);
+    }
     let mut at = 0..;
     drafts.into_iter().filter(|_| at.next().is_some_and(|at| kept.contains(&at))).collect()
 }

@@ -4,7 +4,8 @@ use super::scenario_of;
 use model::Scenario;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{
-    Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind, KernelObject,
+    Boundaries, CommunicatingProcess, CommunicatingThread, Communication, CommunicationCall,
+    CommunicationKind, KernelObject,
 };
 use model::scenario::{Begin, Concurrency, Recording};
 use model::testing::cards::card;
@@ -20,14 +21,16 @@ const CARDS: &[Card] = &[
     Card { framing: Framing::Message, ..card("queue", CardKind::Mechanism, BOTH, true) },
 ];
 
-/// A recording in the making. Each process has one thread, and all share one clock.
+/// A recording in the making. Each process has one thread unless another is named, and all share one clock.
 pub(super) struct Script {
     pub(super) communication: Communication,
     now_ns: u64,
     /// The logical CPU of the calls that follow.
     cpu: Option<u32>,
-    /// CPU time and sleep of each thread.
+    /// CPU time and sleep of each process.
     threads: Vec<(u64, u64)>,
+    /// The thread of the calls that follow, if it is not the only one of its process.
+    tid: Option<u32>,
 }
 
 impl Default for Script {
@@ -47,7 +50,7 @@ impl Default for Script {
             objects: ["pipe", "pipe", "tcp", "eventfd"].map(object).to_vec(),
             ..Communication::default()
         };
-        Self { communication, now_ns: 0, cpu: None, threads: vec![(0, 0); 4] }
+        Self { communication, now_ns: 0, cpu: None, threads: vec![(0, 0); 4], tid: None }
     }
 }
 
@@ -67,7 +70,7 @@ impl Script {
         self.now_ns += CALL_NS + asleep_ns;
         self.communication.calls.push(CommunicationCall {
             process,
-            tid: process,
+            tid: self.tid.unwrap_or(process),
             kind,
             object,
             from_ns,
@@ -88,6 +91,19 @@ impl Script {
     /// The calls that follow are on `cpu`.
     pub(super) fn on(&mut self, cpu: u32) -> &mut Self {
         self.cpu = Some(cpu);
+        self
+    }
+
+    /// The calls that follow are of the thread `tid`.
+    pub(super) fn by(&mut self, tid: u32) -> &mut Self {
+        self.tid = Some(tid);
+        self
+    }
+
+    /// `process` has a thread `tid` that uses so much CPU time.
+    pub(super) fn thread(&mut self, process: u32, tid: u32, cpu_ns: u64) -> &mut Self {
+        let thread = CommunicatingThread { cpu_ns, ..CommunicatingThread::default() };
+        self.communication.processes[process as usize].threads.insert(tid, thread);
         self
     }
 
@@ -161,7 +177,7 @@ impl Script {
             slowdown_interval: None,
             unseen: Vec::new(),
         };
-        scenario_of(&self.communication, "test", recorded, CARDS)
+        scenario_of(self.communication.clone(), "test", recorded, CARDS)
     }
 }
 
@@ -345,15 +361,15 @@ fn more_than_a_scenario_can_have_is_cut_to_the_busiest() {
     let mut script = Script::default();
     let (process, object) =
         (script.communication.processes[0].clone(), script.communication.objects[2].clone());
-    for client in 4..104 {
+    for client in 4..304 {
         script.communication.processes.push(process.clone());
         script.communication.objects.push(object.clone());
         script.threads.push((0, 0));
         script.exchange_on(client, 0, client, 5, 6);
     }
     let scenario = read(&script.scenario().unwrap());
-    assert_eq!((scenario.processes.len(), scenario.flows.len()), (64, 63));
-    assert!(scenario.recorded.unwrap().unseen.iter().any(|text| text.starts_with("37 × flows")));
+    assert_eq!((scenario.processes.len(), scenario.flows.len()), (256, 255));
+    assert!(scenario.recorded.unwrap().unseen.iter().any(|text| text.starts_with("45 × flows")));
 }
 
 /// A scenario repeats what it has; what happened once beside thousands of messages would be repeated as fast as it goes.

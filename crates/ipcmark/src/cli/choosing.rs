@@ -52,7 +52,8 @@ pub struct ReplayArguments {
     /// Scenario file (docs/scenario.md)
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
-    /// Have a flow go over another mechanism, as query=unix-stream:sndbuf=1M; repeat for several
+    /// Have a flow go over another mechanism, as query=unix-stream:sndbuf=1M, or flows with such names, as 'query-*=pipe'; repeat for
+    /// several
     #[arg(long = "set", value_name = "FLOW=MECHANISM")]
     pub exchanges: Vec<String>,
     /// Run this in turn with the scenario, and say how it differs: other mechanisms, as query=pipe,fetch=tcp, or another scenario
@@ -77,7 +78,8 @@ pub struct PredictArguments {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
-    /// Exchange the mechanism of a flow, as FLOW=MECHANISM or FLOW=MECHANISM:key=value,…; repeat for several
+    /// Exchange the mechanism of a flow, as FLOW=MECHANISM or FLOW=MECHANISM:key=value,…, or of flows with such names, as
+    /// 'FLOW-*=MECHANISM'; repeat for several
     #[arg(long = "set", value_name = "FLOW=MECHANISM", required = true)]
     pub exchanges: Vec<String>,
     /// Results file of this machine with the costs of the mechanisms; repeat for several

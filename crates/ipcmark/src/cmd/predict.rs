@@ -75,7 +75,7 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let measured = measured.unwrap_or_else(|| Measured::recorded(&before));
     let options = PredictOptions { seed: arguments.seed, ..PredictOptions::default() };
     let prediction = predict(&before, &after, &costs, &measured, &cpus, options);
-    let held = replayed.map(|[before, after]| held(&prediction, &before, &after));
+    let held = replayed.map(|trials| held(&prediction, [&before, &after], &trials));
     print(&match arguments.json {
         true => format!("{:#}\n", serde_json::json!({ "prediction": prediction, "held": held })),
         false => report::prediction(&prediction, held.as_ref(), &style()),

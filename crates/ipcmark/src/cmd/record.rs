@@ -66,7 +66,7 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
             Err(why) => recorded.unseen.push(why),
         }
     }
-    let made = scenario_of(&communication, &name, recorded, CARDS);
+    let made = scenario_of(communication, &name, recorded, CARDS);
     let shown = match &made {
         Ok(scenario) => show(&arguments, scenario),
         Err(invalid) => Err(Failure::new("record", &name, &invalid.problem, &invalid.remedy).into()),
@@ -92,8 +92,8 @@ fn show(arguments: &RecordArguments, scenario: &Scenario) -> Result<(), Error> {
         wrote += &format!("wrote {}, {} bytes\n", path.display(), text.len());
     }
     let pictures = [
-        (&arguments.svg, FileKind::SVG, report::recording_svg as fn(&AnalysedScenario<'_>) -> String),
-        (&arguments.html, FileKind::PAGE, |analysed: &AnalysedScenario<'_>| {
+        (&arguments.svg, FileKind::SVG, report::recording_svg as fn(&AnalysedScenario) -> String),
+        (&arguments.html, FileKind::PAGE, |analysed: &AnalysedScenario| {
             report::recording_html(analysed, &command())
         }),
     ];

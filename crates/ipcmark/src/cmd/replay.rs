@@ -6,6 +6,7 @@ use crate::output::{print, style};
 use crate::replay_failure::failure;
 use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
+use analysis::alike::Alike;
 use analysis::replay::{AnalysedReplay, ReplayedBoth};
 use harness::coordinator::replay::{self, Replayed};
 use harness::coordinator::trial_error::TrialError;
@@ -21,6 +22,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
     let bounds = session.replays(arguments.time, arguments.timeout);
     let ended = match against {
         None => replay::replay(&scenario, &bounds).map(|replayed| {
+            let (scenario, replayed) = together(&scenario, &replayed);
             let analysed = analysed(&scenario, &replayed);
             match arguments.json {
                 true => format!("{:#}\n", serde_json::json!(analysed)),
@@ -28,6 +30,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
             }
         }),
         Some(other) => replay::replay_both([&scenario, &other], &bounds).map(|[a, b]| {
+            let ((scenario, a), (other, b)) = (together(&scenario, &a), together(&other, &b));
             let both = [analysed(&scenario, &a), analysed(&other, &b)];
             let both = ReplayedBoth::of(both, [&a.trials, &b.trials]);
             match arguments.json {
@@ -53,6 +56,14 @@ fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Invalid> {
     };
     replay::check(&other)?;
     Ok(other)
+}
+
+/// The same of flows and processes that are alike, together.
+fn together(scenario: &Scenario, replayed: &Replayed) -> (Scenario, Replayed) {
+    let alike = Alike::of(&[scenario]);
+    let Replayed { trials, flows, interrupted } = replayed;
+    let (trials, flows) = (alike.trials(trials), alike.totals(flows));
+    (alike.scenario(scenario), Replayed { trials, flows, interrupted: *interrupted })
 }
 
 fn analysed(scenario: &Scenario, replayed: &Replayed) -> AnalysedReplay {

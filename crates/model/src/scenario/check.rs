@@ -8,16 +8,17 @@ use crate::units::Size;
 use crate::workload::{Session, Workload};
 use std::collections::HashSet;
 
-/// The most processes of a scenario.
-const MOST_PROCESSES: usize = 64;
-/// The most flows.
-const MOST_FLOWS: usize = 256;
 /// The longest name.
 const LONGEST_NAME: usize = 64;
 /// The most messages of a flow for each of another.
 const MOST_PER_MESSAGE: f64 = 1e6;
 
 impl Scenario {
+    /// More processes are refused.
+    pub const MOST_PROCESSES: usize = 256;
+    /// More flows are refused.
+    pub const MOST_FLOWS: usize = 256;
+
     /// Refuses what cannot run. The names are checked already.
     pub(super) fn check(&self, cards: &[Card]) -> Result<(), Diagnostic> {
         for (at, flow) in self.flows.iter().enumerate() {
@@ -136,8 +137,8 @@ fn check_card(flow: &Flow, cards: &[Card]) -> Result<(), Refusal> {
 
 /// Whether these are names, each once, and there are some of each, but not too many.
 pub(super) fn check_names(processes: &[String], flows: &[String]) -> Result<(), Diagnostic> {
-    names("process", processes, MOST_PROCESSES)?;
-    names("flow", flows, MOST_FLOWS)
+    names("process", processes, Scenario::MOST_PROCESSES)?;
+    names("flow", flows, Scenario::MOST_FLOWS)
 }
 
 fn names(noun: &str, names: &[String], most: usize) -> Result<(), Diagnostic> {

@@ -1,19 +1,20 @@
-//! The exchange of a flow's mechanism for another: `query=unix-stream:sndbuf=1M`.
+//! The exchange of the mechanism of a flow, or of flows with such names, for another: `query=unix-stream:sndbuf=1M`, `query-*=pipe`.
 
 use super::Scenario;
 use crate::card::Card;
 use crate::diagnostic::Diagnostic;
 use crate::invalid::{Invalid, printable};
 use crate::spec::Spec;
+use wildmatch::WildMatch;
 
-/// Another mechanism for a flow.
+/// Another mechanism for some flows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// The name of the flow.
+    /// The name of a flow, or of several: `*` stands for any letters, and `?` for one.
     pub flow: String,
-    /// What it goes over instead.
+    /// What they go over instead.
     pub mechanism: Spec,
-    /// Whether it says how its endpoints wait. If not, they wait as before: that is the program's way.
+    /// Whether it says how endpoints wait. If not, they wait as before: that is the program's way.
     pub says_wait: bool,
 }
 
@@ -32,6 +33,11 @@ impl Exchange {
             .any(|(name, _)| name.trim() == "wait");
         Ok(Self { flow: flow.trim().to_owned(), mechanism: Spec::parse(mechanism.trim(), cards)?, says_wait })
     }
+
+    /// Whether the flow `name` is meant.
+    fn is_of(&self, name: &str) -> bool {
+        WildMatch::new(&self.flow).matches(name)
+    }
 }
 
 impl Scenario {
@@ -39,8 +45,8 @@ impl Scenario {
     /// if it begins with the name of a flow.
     pub fn exchanges(&self, text: &str, cards: &[Card]) -> Result<Vec<Exchange>, Invalid> {
         let names_flow = |part: &str| {
-            let name = part.split_once('=').map(|(name, _)| name.trim());
-            self.flows.iter().any(|flow| Some(flow.name.as_str()) == name)
+            let pattern = part.split_once('=').map(|(name, _)| WildMatch::new(name.trim()));
+            pattern.is_some_and(|pattern| self.flows.iter().any(|flow| pattern.matches(&flow.name)))
         };
         let mut texts: Vec<String> = Vec::new();
         for part in text.split(',') {
@@ -55,19 +61,24 @@ impl Scenario {
     /// The same with other mechanisms for some flows. What was recorded of it stays, so that it can be shown beside.
     pub fn exchanged(&self, exchanges: &[Exchange], cards: &[Card]) -> Result<Self, Invalid> {
         let mut changed = self.clone();
-        for (at, Exchange { flow: name, mechanism, says_wait }) in exchanges.iter().enumerate() {
-            if exchanges[..at].iter().any(|before| before.flow == *name) {
-                let problem = format!("flow '{}' is exchanged twice", printable(name));
+        for (at, exchange) in exchanges.iter().enumerate() {
+            let Exchange { flow: pattern, mechanism, says_wait } = exchange;
+            let names = || self.flows.iter().map(|flow| flow.name.as_str());
+            if !names().any(|name| exchange.is_of(name)) {
+                return Err(Invalid::unknown("flow", &printable(pattern), names()));
+            }
+            let is_before = |name: &&str| exchanges[..at].iter().any(|before| before.is_of(name));
+            if let Some(name) = names().filter(|name| exchange.is_of(name)).find(is_before) {
+                let problem = format!("flow '{name}' is exchanged twice");
                 return Err(Invalid::new(problem, "give each flow one mechanism"));
             }
-            let names = self.flows.iter().map(|flow| flow.name.as_str());
-            let flow = changed.flows.iter_mut().find(|flow| flow.name == *name);
-            let flow = flow.ok_or_else(|| Invalid::unknown("flow", &printable(name), names))?;
-            let wait = flow.mechanism.params.given("wait").filter(|_| !says_wait).map(str::to_owned);
-            flow.mechanism = match wait {
-                Some(way) => mechanism.clone().waiting(&way, cards),
-                None => mechanism.clone(),
-            };
+            for flow in changed.flows.iter_mut().filter(|flow| exchange.is_of(&flow.name)) {
+                let wait = flow.mechanism.params.given("wait").filter(|_| !says_wait).map(str::to_owned);
+                flow.mechanism = match wait {
+                    Some(way) => mechanism.clone().waiting(&way, cards),
+                    None => mechanism.clone(),
+                };
+            }
         }
         changed.check(cards).map_err(Diagnostic::without_place)?;
         Ok(changed)
@@ -119,6 +130,23 @@ mod tests {
         assert_eq!(changed("q=unix-stream"), "unix-stream:wait=epoll");
         assert_eq!(changed("q=unix-stream:wait=block"), "unix-stream");
         assert_eq!(changed("q=pipe"), "pipe", "it has no such way");
+    }
+
+    #[test]
+    fn flows_with_such_names_are_exchanged_together() {
+        let more = |name: &str| TWO[TWO.find("[[flow]]").unwrap()..].replace("\"q\"", &format!("\"{name}\""));
+        let text = TWO.to_owned() + &more("q-2") + &more("q-3") + &more("log");
+        let scenario = Scenario::parse(&text, CARDS).unwrap();
+        let changed = |texts: &str| {
+            let exchanges = scenario.exchanges(texts, CARDS)?;
+            let changed = scenario.exchanged(&exchanges, CARDS)?;
+            Ok::<_, Invalid>(changed.flows.iter().map(|flow| flow.mechanism.to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(changed("q*=pipe").unwrap(), ["pipe", "pipe", "pipe", "tcp"]);
+        assert_eq!(changed("*=pipe").unwrap(), ["pipe"; 4]);
+        assert_eq!(changed("q-?=pipe,log=pipe").unwrap(), ["tcp", "pipe", "pipe", "pipe"]);
+        assert!(changed("q*=pipe,q-2=tcp").unwrap_err().problem.contains("'q-2' is exchanged twice"));
+        assert!(changed("r*=pipe").unwrap_err().problem.contains("unknown flow 'r*'"));
     }
 
     #[test]

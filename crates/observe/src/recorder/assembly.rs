@@ -109,7 +109,9 @@ impl Assembly {
         self.pending.clear();
         self.aside.clear();
         for process in &mut self.processes {
-            (process.cpu_ns, process.switches) = (0, 0);
+            for thread in process.threads.values_mut() {
+                (thread.cpu_ns, thread.switches) = (0, 0);
+            }
         }
     }
 
@@ -194,13 +196,13 @@ impl Assembly {
             RawKind::Off { preempted } => {
                 let process = self.process(pid) as usize;
                 let thread = self.threads.entry(tid).or_default();
+                let sums = self.processes[process].threads.entry(tid).or_default();
                 if let Some(since) = thread.on_since.take() {
-                    let ran = at_ns.saturating_sub(since.max(self.from_ns));
                     thread.cpu_ns += at_ns.saturating_sub(since);
-                    self.processes[process].cpu_ns += ran;
+                    sums.cpu_ns += at_ns.saturating_sub(since.max(self.from_ns));
                 }
                 thread.off_since = (!preempted).then_some(at_ns);
-                self.processes[process].switches += 1;
+                sums.switches += 1;
             }
             RawKind::On => {
                 let thread = self.threads.entry(tid).or_default();
@@ -233,7 +235,8 @@ impl Assembly {
                 if let Some(thread) = self.threads.remove(&tid)
                     && let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&pid))
                 {
-                    self.processes[*process as usize].cpu_ns += at_ns.saturating_sub(since.max(self.from_ns));
+                    let sums = self.processes[*process as usize].threads.entry(tid).or_default();
+                    sums.cpu_ns += at_ns.saturating_sub(since.max(self.from_ns));
                 }
                 if pid == tid {
                     self.tables.remove(&pid);
@@ -259,12 +262,13 @@ impl Assembly {
         self.ended(at_ns, pid, tid, cpu, call);
     }
 
-    /// What the kernel has counted of the thread `tid` is counted of its process.
+    /// What the kernel has counted of the thread `tid`.
     fn count_up(&mut self, pid: u32, tid: u32, totals: ThreadTotals) {
         let process = self.process(pid) as usize;
         let counted = &mut self.threads.entry(tid).or_default().counted;
-        self.processes[process].cpu_ns += totals.cpu_ns.saturating_sub(counted.cpu_ns);
-        self.processes[process].switches += totals.switches.saturating_sub(counted.switches);
+        let sums = self.processes[process].threads.entry(tid).or_default();
+        sums.cpu_ns += totals.cpu_ns.saturating_sub(counted.cpu_ns);
+        sums.switches += totals.switches.saturating_sub(counted.switches);
         *counted = totals;
     }
 
@@ -524,9 +528,10 @@ impl Assembly {
         }
         self.look_up_running();
         let mut processes = self.processes.clone();
-        for thread in self.threads.values() {
+        for (tid, thread) in &self.threads {
             if let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&thread.pid)) {
-                processes[*process as usize].cpu_ns += until_ns.saturating_sub(since.max(self.from_ns));
+                let sums = processes[*process as usize].threads.entry(*tid).or_default();
+                sums.cpu_ns += until_ns.saturating_sub(since.max(self.from_ns));
             }
         }
         let aside = self.aside.clone();

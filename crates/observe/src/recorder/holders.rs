@@ -1,7 +1,7 @@
 //! Who else holds a pipe or a socket: processes that were not recorded, found in /proc by what their descriptors refer to.
 
 use super::cpus::held_cpus;
-use model::communication::CommunicatingProcess;
+use model::communication::{CommunicatingProcess, CommunicatingThread};
 use std::collections::HashMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -43,11 +43,15 @@ pub(super) enum Holder {
 impl Holder {
     /// As a process that was not recorded.
     pub(super) fn process(self) -> CommunicatingProcess {
-        let (name, cpus) = match self {
-            Holder::Process { pid, name } => (name, held_cpus(pid).unwrap_or_default()),
-            Holder::Address(name) => (name, Vec::new()),
+        let (name, thread) = match self {
+            Holder::Process { pid, name } => {
+                let cpus = held_cpus(pid).unwrap_or_default();
+                (name, Some((pid, CommunicatingThread { cpus, ..CommunicatingThread::default() })))
+            }
+            Holder::Address(name) => (name, None),
         };
-        CommunicatingProcess { outside: true, cpus, ..CommunicatingProcess::new(name) }
+        let threads = thread.into_iter().collect();
+        CommunicatingProcess { outside: true, threads, ..CommunicatingProcess::new(name) }
     }
 }
 

@@ -17,6 +17,7 @@ mod raw;
 mod room_watches;
 mod shared_memory;
 mod socket_diagnostics;
+mod socket_params;
 pub mod starter;
 mod stops;
 mod thread;

@@ -5,6 +5,7 @@ use super::descriptors::Referent;
 use super::holders::{End, Holder, Wanted, find_holders, process_name};
 use super::shared_memory::{SharedPlace, place};
 use super::socket_diagnostics::SocketDiagnostics;
+use super::socket_params::{Sockets, params_of};
 use model::communication::{Boundaries, KernelObject};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, fstat, statfs};
@@ -52,6 +53,8 @@ pub(super) struct Objects {
     all: Vec<KernelObject>,
     ends: Vec<[End; 2]>,
     known: HashMap<Key, u32>,
+    /// What is known of objects that are two sockets.
+    sockets: HashMap<u32, Sockets>,
     /// Words by process and address; `None` of private memory.
     words: HashMap<(u32, u64), Option<u32>>,
     diagnostics: Option<SocketDiagnostics>,
@@ -260,8 +263,8 @@ impl Objects {
         let (low, high) = (inode.min(peer), inode.max(peer));
         let side = u8::from(inode != low);
         let key = Key::Unix(low, high);
-        if let Some(known) = self.known.get(&key) {
-            return Referent::Side(*known, side);
+        if let Some(known) = self.known.get(&key).copied() {
+            return self.end(known, side, params_of(copy));
         }
         let peers = ask(peer).and_then(|peer| peer.name);
         let server_side = match (&own.name, &peers) {
@@ -278,7 +281,6 @@ impl Objects {
                 None => {}
             }
         }
-        params.extend(buffers(copy));
         let name = match name {
             Some(name) => format!("Unix socket {}", String::from_utf8_lossy(&name).replace('\0', "@")),
             None => format!("Unix sockets {low} and {high}"),
@@ -287,10 +289,19 @@ impl Objects {
         match self.add(key, with(mechanism, &params), name, boundaries, ends) {
             Referent::OneWay(object) => {
                 self.all[object as usize].server_side = server_side;
-                Referent::Side(object, side)
+                self.end(object, side, params_of(copy))
             }
             other => other,
         }
+    }
+
+    /// The side `side` of the sockets that are `object`, of which the program has set `params`.
+    fn end(&mut self, object: u32, side: u8, params: Vec<String>) -> Referent {
+        let of = &mut self.all[object as usize];
+        let plain = || Sockets::new(of.mechanism.clone().unwrap_or_default());
+        let sockets = self.sockets.entry(object).or_insert_with(plain);
+        of.mechanism = Some(sockets.with_end(side, params));
+        Referent::Side(object, side)
     }
 
     fn inet(&mut self, copy: &OwnedFd) -> Referent {
@@ -312,21 +323,18 @@ impl Objects {
         let (low, high) = (local.min(peer), local.max(peer));
         let side = u8::from(local != low);
         let key = Key::Inet { stream, low, high };
-        if let Some(known) = self.known.get(&key) {
-            return Referent::Side(*known, side);
-        }
-        let mut params = buffers(copy);
-        if stream && sockopt::tcp_nodelay(copy) == Ok(false) {
-            params.push("nodelay=off".to_owned());
+        let params = params_of(copy);
+        if let Some(known) = self.known.get(&key).copied() {
+            return self.end(known, side, params);
         }
         let listening = self.listening.get_or_insert_with(listening_ports);
         let server_side = [low, high].iter().position(|end| stream && listening.contains(&end.port()));
         let ends = [End::Address(low), End::Address(high)];
         let name = format!("{} {local} and {peer}", if stream { "TCP" } else { "UDP" });
-        match self.add(key, with(mechanism, &params), name, boundaries, ends) {
+        match self.add(key, mechanism.to_owned(), name, boundaries, ends) {
             Referent::OneWay(object) => {
                 self.all[object as usize].server_side = server_side.and_then(|side| u8::try_from(side).ok());
-                Referent::Side(object, side)
+                self.end(object, side, params)
             }
             other => other,
         }
@@ -425,22 +433,6 @@ fn unix_kind(kind: u32) -> Option<(&'static str, Boundaries)> {
 /// `mechanism` with `params`, as after `-m`.
 fn with(mechanism: &str, params: &[String]) -> String {
     if params.is_empty() { mechanism.to_owned() } else { format!("{mechanism}:{}", params.join(",")) }
-}
-
-/// The buffers that the program has set itself, as parameters. The kernel says the double of what was asked for.
-fn buffers(socket: &OwnedFd) -> Vec<String> {
-    /// Bits of `SO_BUF_LOCK`.
-    const SEND: i32 = 1;
-    const RECEIVE: i32 = 2;
-    let set = sys::socket_option::locked_buffers(socket).unwrap_or(0);
-    let mut params = Vec::new();
-    if let Some(bytes) = sockopt::socket_send_buffer_size(socket).ok().filter(|_| set & SEND != 0) {
-        params.push(format!("sndbuf={}", bytes / 2));
-    }
-    if let Some(bytes) = sockopt::socket_recv_buffer_size(socket).ok().filter(|_| set & RECEIVE != 0) {
-        params.push(format!("rcvbuf={}", bytes / 2));
-    }
-    params
 }
 
 /// Whether `fd` of `pid` is closed when the process becomes another program.

@@ -13,7 +13,7 @@ use maud::{Markup, PreEscaped, html};
 const OWN_STYLE: &str = include_str!("explanation.css");
 
 /// The page of `analysed`, made by `command`.
-pub fn recording_html(analysed: &AnalysedScenario<'_>, command: &[String]) -> String {
+pub fn recording_html(analysed: &AnalysedScenario, command: &[String]) -> String {
     let name = clean(&analysed.scenario.name);
     let unseen = unseen(analysed);
     let body = html! {

@@ -24,17 +24,17 @@ const MOST_LABELS: usize = 24;
 const LETTERS: f64 = 12.0;
 
 /// The picture as a file.
-pub fn recording_svg(analysed: &AnalysedScenario<'_>) -> String {
+pub fn recording_svg(analysed: &AnalysedScenario) -> String {
     canvas(analysed, Ground::Paper).document()
 }
 
 /// The picture as an element of a page.
-pub(crate) fn recording_element(analysed: &AnalysedScenario<'_>) -> String {
+pub(crate) fn recording_element(analysed: &AnalysedScenario) -> String {
     canvas(analysed, Ground::Page(1.0)).element()
 }
 
-fn canvas(analysed: &AnalysedScenario<'_>, ground: Ground) -> Canvas {
-    let scenario = analysed.scenario;
+fn canvas(analysed: &AnalysedScenario, ground: Ground) -> Canvas {
+    let scenario = &analysed.scenario;
     let mut rows: BTreeMap<usize, usize> = BTreeMap::new();
     // Each process stands in the column of its depth, below those before it.
     let places: Vec<(usize, usize)> = analysed

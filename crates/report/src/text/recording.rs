@@ -14,7 +14,7 @@ const NOTHING: &str = "-";
 pub(crate) const UNSEEN_HEADING: &str = "What is not in it";
 
 /// `analysed` for a terminal.
-pub fn recording(analysed: &AnalysedScenario<'_>, style: &Style) -> String {
+pub fn recording(analysed: &AnalysedScenario, style: &Style) -> String {
     let style = style.for_tables();
     let mut lines: Vec<String> = wrap(&head(analysed), style.width, "", INDENT);
     lines.extend(grids(analysed).iter().flat_map(|of| grid(of, &style)));
@@ -24,8 +24,8 @@ pub fn recording(analysed: &AnalysedScenario<'_>, style: &Style) -> String {
 }
 
 /// What was recorded, how, and what that cost, in a sentence or two.
-pub(crate) fn head(analysed: &AnalysedScenario<'_>) -> String {
-    let scenario = analysed.scenario;
+pub(crate) fn head(analysed: &AnalysedScenario) -> String {
+    let scenario = &analysed.scenario;
     let mut text = clean(&scenario.summary);
     if let Some(recorded) = &scenario.recorded {
         let by = clean(&recorded.by);
@@ -48,14 +48,14 @@ fn cost(recorded: &Recording) -> String {
 }
 
 /// The sentences on what is not in the scenario.
-pub(crate) fn unseen(analysed: &AnalysedScenario<'_>) -> Vec<String> {
+pub(crate) fn unseen(analysed: &AnalysedScenario) -> Vec<String> {
     let recorded = analysed.scenario.recorded.iter();
     recorded.flat_map(|recorded| &recorded.unseen).map(|text| clean(text)).collect()
 }
 
 /// The processes and the flows.
-pub(crate) fn grids(analysed: &AnalysedScenario<'_>) -> [Grid; 2] {
-    let scenario = analysed.scenario;
+pub(crate) fn grids(analysed: &AnalysedScenario) -> [Grid; 2] {
+    let scenario = &analysed.scenario;
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let processes = Grid {
         heading: "Processes".to_owned(),
@@ -78,8 +78,8 @@ pub(crate) fn grids(analysed: &AnalysedScenario<'_>) -> [Grid; 2] {
 }
 
 /// What there is to say of processes and flows beside numbers.
-fn notes(analysed: &AnalysedScenario<'_>) -> Vec<String> {
-    let scenario = analysed.scenario;
+fn notes(analysed: &AnalysedScenario) -> Vec<String> {
+    let scenario = &analysed.scenario;
     let mut notes = Vec::new();
     for process in scenario.processes.iter().filter(|process| process.roots == Concurrency::Together) {
         notes.push(format!("{} makes its requests all at once.", clean(&process.name)));

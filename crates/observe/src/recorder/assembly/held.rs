@@ -41,10 +41,10 @@ impl Assembly {
         }
     }
 
-    /// The process `pid` is held to the CPUs of its thread `tid`, if that is not gone.
+    /// To which CPUs the thread `tid` of the process `pid` is held, if it is not gone.
     pub(super) fn find_cpus(&mut self, pid: u32, tid: u32) {
         if let (Some(process), Some(cpus)) = (self.by_pid.get(&pid), held_cpus(tid)) {
-            self.processes[*process as usize].cpus = cpus;
+            self.processes[*process as usize].threads.entry(tid).or_default().cpus = cpus;
         }
     }
 }

@@ -1,0 +1,113 @@
+//! What programs have set of two sockets that are connected, as parameters of the mechanism that they are.
+
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt;
+
+/// Nagle's algorithm, which is on until a program switches it off: our own sockets have it off.
+const NAGLE: &str = "nodelay=off";
+
+/// What the program has set of `socket` itself, as parameters. Of buffers the kernel says the double of what was asked for.
+pub(super) fn params_of(socket: &OwnedFd) -> Vec<String> {
+    /// Bits of `SO_BUF_LOCK`.
+    const SEND: i32 = 1;
+    const RECEIVE: i32 = 2;
+    let set = sys::socket_option::locked_buffers(socket).unwrap_or(0);
+    let mut params = Vec::new();
+    if let Some(bytes) = sockopt::socket_send_buffer_size(socket).ok().filter(|_| set & SEND != 0) {
+        params.push(format!("sndbuf={}", bytes / 2));
+    }
+    if let Some(bytes) = sockopt::socket_recv_buffer_size(socket).ok().filter(|_| set & RECEIVE != 0) {
+        params.push(format!("rcvbuf={}", bytes / 2));
+    }
+    // Other sockets than those of TCP have no such thing.
+    if sockopt::tcp_nodelay(socket) == Ok(false) {
+        params.push(NAGLE.to_owned());
+    }
+    params
+}
+
+/// Two sockets that are an object.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    /// The mechanism without what programs have set.
+    plain: String,
+    /// What the program of each side has set, where that is known.
+    ends: [Option<Vec<String>>; 2],
+}
+
+impl Sockets {
+    /// Of which it is not known yet what programs have set.
+    pub(super) fn new(plain: String) -> Self {
+        Self { plain, ends: [None, None] }
+    }
+
+    /// The mechanism, now that it is known that the program of `side` has set `params`.
+    pub(super) fn with_end(&mut self, side: u8, params: Vec<String>) -> String {
+        self.ends[usize::from(side)] = Some(params);
+        self.mechanism()
+    }
+
+    /// The mechanism as both ends together have it. A parameter is of both ends, and programs set one: Nagle's algorithm waits where neither
+    /// has switched it off, and a buffer has the length that one has set, that of the first side if they differ.
+    fn mechanism(&self) -> String {
+        let known: Vec<&Vec<String>> = self.ends.iter().flatten().collect();
+        let key = |param: &str| param.split('=').next().unwrap_or_default().to_owned();
+        let mut params: Vec<&str> = Vec::new();
+        for param in known.iter().copied().flatten() {
+            let is_new = params.iter().all(|before| key(before) != key(param));
+            if is_new && (param != NAGLE || known.iter().all(|end| end.contains(param))) {
+                params.push(param);
+            }
+        }
+        match (params.is_empty(), self.plain.contains(':')) {
+            (true, _) => self.plain.clone(),
+            (false, true) => format!("{},{}", self.plain, params.join(",")),
+            (false, false) => format!("{}:{}", self.plain, params.join(",")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(plain: &str, ends: [&[&str]; 2]) -> String {
+        let mut sockets = Sockets::new(plain.to_owned());
+        let [first, second] = ends.map(|params| params.iter().map(|param| (*param).to_owned()).collect());
+        sockets.with_end(1, second);
+        sockets.with_end(0, first)
+    }
+
+    #[test]
+    fn nagle_is_off_where_one_end_has_it_off() {
+        let mut one = Sockets::new("tcp".to_owned());
+        assert_eq!(one.with_end(1, vec![NAGLE.to_owned()]), "tcp:nodelay=off");
+        assert_eq!(both("tcp", [&[], &["nodelay=off"]]), "tcp");
+        assert_eq!(both("tcp", [&["nodelay=off"], &[]]), "tcp");
+        assert_eq!(both("tcp", [&["nodelay=off"], &["nodelay=off"]]), "tcp:nodelay=off");
+    }
+
+    #[test]
+    fn a_buffer_is_as_long_as_one_end_has_set_it() {
+        let name = "unix-stream:name=path";
+        assert_eq!(both(name, [&[], &[]]), name);
+        assert_eq!(
+            both(name, [&["sndbuf=4096"], &["rcvbuf=9", "sndbuf=8192"]]),
+            format!("{name},sndbuf=4096,rcvbuf=9")
+        );
+    }
+
+    #[test]
+    fn what_a_program_has_set_is_found() {
+        use std::net::{TcpListener, TcpStream};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        sockopt::set_socket_send_buffer_size(&socket, 50_000).unwrap();
+        let params = params_of(&OwnedFd::from(socket.try_clone().unwrap()));
+        assert_eq!(params, ["sndbuf=50000", NAGLE]);
+        socket.set_nodelay(true).unwrap();
+        assert_eq!(params_of(&OwnedFd::from(socket)), ["sndbuf=50000"]);
+        let (unix, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(params_of(&OwnedFd::from(unix)).is_empty());
+    }
+}
