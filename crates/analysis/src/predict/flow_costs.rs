@@ -65,9 +65,9 @@ pub(super) struct DrawnCosts {
     /// What a round trip takes besides when the server works for so many nanoseconds before it answers; ascending, none where that was
     /// not measured.
     late_answers: Vec<(f64, LateAnswer)>,
-    /// By how much longer a round trip takes for caches as cold as they are on CPUs that were idle, and on busy ones.
+    /// By how much longer a round trip takes for caches as cold as they are on CPUs that were idle. On one that was busy, messages cost what
+    /// they do back to back: PostgreSQL with all of its clients on one CPU gains no more from a Unix socket than that.
     cold_ns: f64,
-    busy_cold_ns: f64,
     /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
     pub(super) stay: f64,
     /// How far that share may be off.
@@ -81,35 +81,13 @@ pub(super) struct DrawnCosts {
     interrupt_share: f64,
 }
 
-/// How cold caches are when a thread goes on: 0 as between messages back to back, 1 as when each end fills its own with something else.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Coldness {
-    /// On a CPU that was idle.
-    pub(super) idle: f64,
-    /// On one on which another thread ran.
-    pub(super) busy: f64,
-}
-
-impl Coldness {
-    /// As between messages back to back.
-    #[cfg(test)]
-    pub(super) const WARM: Self = Self { idle: 0.0, busy: 0.0 };
-
-    /// So much of it.
-    pub(super) fn times(self, share: f64) -> Self {
-        Self { idle: share * self.idle, busy: share * self.busy }
-    }
-}
-
-/// What it takes until a thread goes on.
+/// What it takes until a thread goes on, on a CPU that was idle.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct WakeCost {
-    /// How long it takes on a CPU that was idle.
+    /// How long it takes.
     pub(super) delay_ns: f64,
     /// The part of it that is CPU time of the thread: Linux counts it from when the CPU wakes.
     pub(super) cpu_ns: f64,
-    /// The CPU time on a CPU on which another thread ran, and how long it takes there.
-    pub(super) busy_ns: f64,
 }
 
 /// What one endpoint does for one message.
@@ -192,8 +170,9 @@ impl FlowCosts {
     }
 
     /// The costs as measured, or, with `draw`, as they might be. `off` is how far the share of receivers that stay on the sender's
-    /// CPU may be from what one pair of processes shows, or the scenario itself.
-    pub(super) fn draw(&self, mut draw: Option<CostDraw>, off: f64, coldness: Coldness) -> DrawnCosts {
+    /// CPU may be from what one pair of processes shows, or the scenario itself. `coldness` says how cold caches are: 0 as between
+    /// messages back to back, 1 as when each end fills its own with something else.
+    pub(super) fn draw(&self, mut draw: Option<CostDraw>, off: f64, coldness: f64) -> DrawnCosts {
         let mut lines =
             |fitted: &Option<FittedCase>| fitted.as_ref().map(|fitted| fitted.lines(draw.as_mut()));
         let [together, apart, anywhere] = [0, 1, 2].map(|at| lines(&self.answered[at]));
@@ -225,8 +204,7 @@ impl FlowCosts {
             stream_apart,
             wakes,
             late_answers,
-            cold_ns: coldness.idle * cold_ns,
-            busy_cold_ns: coldness.busy * cold_ns,
+            cold_ns: coldness * cold_ns,
             stay,
             stay_off: off,
             capacity_bytes: self.capacity_bytes,
@@ -405,11 +383,6 @@ impl DrawnCosts {
         }
     }
 
-    /// What it takes until an end goes on with a message, on a CPU on which another thread runs.
-    pub(super) fn wake_on_busy(&self) -> WakeCost {
-        WakeCost { busy_ns: self.busy_cold_ns / 2.0, ..WakeCost::default() }
-    }
-
     /// What it takes until `end` goes on with a message of `bytes`, on a CPU that was idle for `idle_ns`.
     pub(super) fn wake(&self, end: FlowEnd, bytes: f64, idle_ns: f64) -> WakeCost {
         self.wake_with(end, bytes, self.longer_wake_ns(idle_ns))
@@ -422,7 +395,7 @@ impl DrawnCosts {
         let delay_ns = (beside_ns.max(0.0) / 2.0 + longer_ns).max(0.0);
         // Each end wakes once in a round trip, and then has half of what cold caches cost it.
         let cpu_ns = self.waking_ns(end, Ends::Apart) + self.cold_ns / 2.0;
-        WakeCost { delay_ns: delay_ns + cpu_ns, cpu_ns, ..self.wake_on_busy() }
+        WakeCost { delay_ns: delay_ns + cpu_ns, cpu_ns }
     }
 
     /// The CPU time of `end` for waking on its own CPU, where that is idle.
@@ -443,7 +416,7 @@ impl DrawnCosts {
     /// What it takes until a process whose think time is over begins, on a CPU that was idle for `idle_ns`.
     pub(super) fn wake_for_time(&self, idle_ns: f64) -> WakeCost {
         let cpu_ns = self.cold_ns / 2.0;
-        WakeCost { delay_ns: self.longer_wake_ns(idle_ns) + cpu_ns, cpu_ns, ..self.wake_on_busy() }
+        WakeCost { delay_ns: self.longer_wake_ns(idle_ns) + cpu_ns, cpu_ns }
     }
 
     /// What it takes until the client goes on with an answer of `bytes`, on a CPU that is idle.

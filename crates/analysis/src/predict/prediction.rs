@@ -5,7 +5,7 @@
 
 use super::calibrate::calibrated;
 use super::case_costs::{CostDraw, EndPlace, MeasuredCosts};
-use super::flow_costs::{Coldness, DrawnCosts, FlowCosts};
+use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::measured::Measured;
 use super::placement::{of_mechanism, stays_off};
 use super::simulation::{Rest, Simulated, SimulationSetup, simulate};
@@ -32,8 +32,6 @@ const MODEL_ERROR_OF_CHANGE: f64 = 0.10;
 /// that went through code or memory between its messages was from half to all that apart from them, PostgreSQL near 1, and one that went
 /// through both a third beyond.
 const COLDNESS: (f64, f64) = (0.7, 1.3);
-/// The same after another thread on the same CPU, as a share of that.
-const BUSY_COLDNESS: (f64, f64) = (0.0, 1.0);
 /// How long a program must work for each message to have them so cold, in nanoseconds: PostgreSQL does so, nginx for a quarter of it.
 const COLD_WORK_NS: f64 = 15_000.0;
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
@@ -155,10 +153,10 @@ pub fn predict(
         let setup = SimulationSetup { costs, rests, cpus, quantum_ns, seed, events: options.events };
         simulate(scenario, &setup)
     };
-    let coldness = Coldness::middle();
+    let coldness = (COLDNESS.0 + COLDNESS.1) / 2.0;
     let flows = before.flows.iter().zip(&fitted[0]);
     let central: Vec<DrawnCosts> =
-        flows.map(|(flow, costs)| costs.draw(None, 0.0, coldness.times(most_cold(before, flow)))).collect();
+        flows.map(|(flow, costs)| costs.draw(None, 0.0, coldness * most_cold(before, flow))).collect();
     let begin = calibrated(before, measured, &central, None, FIRST_STEPS, |rests| {
         setup(&central, rests, QUANTUM_NS.1, options.seed, before)
     });
@@ -250,30 +248,16 @@ fn draw_of(
     seed: u64,
 ) -> [Vec<DrawnCosts>; 2] {
     // What the program leaves in the caches is hardly known, but it is the same before and after.
-    let coldness = Coldness::drawn(&mut SmallRng::seed_from_u64(!seed));
+    let coldness = SmallRng::seed_from_u64(!seed).random_range(COLDNESS.0..=COLDNESS.1);
     let stays_off = stays_off(scenarios, measured, seed);
     [0, 1].map(|which| {
         let of = |((flow, costs), off): ((&Flow, &FlowCosts), &f64)| {
-            let coldness = coldness.times(most_cold(scenarios[which], flow));
+            let coldness = coldness * most_cold(scenarios[which], flow);
             let random = SmallRng::seed_from_u64(of_mechanism(flow, seed));
             costs.draw(Some(CostDraw { random, moments: seed }), *off, coldness)
         };
         scenarios[which].flows.iter().zip(&fitted[which]).zip(&stays_off[which]).map(of).collect()
     })
-}
-
-impl Coldness {
-    /// As cold as it is in the middle of what it may be.
-    fn middle() -> Self {
-        let idle = (COLDNESS.0 + COLDNESS.1) / 2.0;
-        Self { idle, busy: idle * (BUSY_COLDNESS.0 + BUSY_COLDNESS.1) / 2.0 }
-    }
-
-    /// As cold as it may be.
-    fn drawn(random: &mut SmallRng) -> Self {
-        let idle = random.random_range(COLDNESS.0..=COLDNESS.1);
-        Self { idle, busy: idle * random.random_range(BUSY_COLDNESS.0..=BUSY_COLDNESS.1) }
-    }
 }
 
 /// How cold caches may be at a message of `flow`, from 0 to 1: the colder the more the program does for each. The work of a scenario

@@ -5,7 +5,7 @@ use super::case_costs::FlowEnd;
 use super::fixture::{
     add_costs, add_round_trips, add_think_time, add_woken_more, costs, flow, message_ns, scenario, us,
 };
-use super::flow_costs::{Coldness, DrawnCosts, FlowCosts};
+use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::simulation::{Rest, SimulationSetup, simulate};
 use super::{Change, CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
 use model::scenario::{
@@ -143,7 +143,7 @@ fn receivers_are_put_where_they_were_seen() {
     let free = scenario(&[&[], &[], &[]], vec![served(0, 1), served(0, 2)]);
     let known = costs();
     let costs: Vec<DrawnCosts> =
-        free.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, Coldness::WARM)).collect();
+        free.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
     let run = |rests: &[_]| {
         let (costs, quantum_ns) = (&costs, 2_000_000);
         simulate(&free, &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 })
@@ -173,7 +173,7 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
     crowd.processes[0].roots = Concurrency::Together;
     let known = costs();
     let costs: Vec<DrawnCosts> =
-        crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, Coldness::WARM)).collect();
+        crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
     let run = |scenario: &Scenario, rests: &[Rest]| {
         let (costs, quantum_ns) = (&costs, 2_000_000);
         let setup = SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 };
@@ -210,7 +210,7 @@ fn work_that_was_seen_is_not_left_out() {
     pair.processes[0].roots = Concurrency::Together;
     let known = costs();
     let costs: Vec<DrawnCosts> =
-        pair.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, Coldness::WARM)).collect();
+        pair.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
     let run = |rests: &[Rest]| {
         let (costs, quantum_ns) = (&costs, 2_000_000);
         simulate(&pair, &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 })
@@ -439,7 +439,7 @@ fn four_loops_through_one_busy_cpu_are_predicted_alike_whatever_the_seed() {
     crowd.recorded = Some(recording(None));
     let known = costs();
     let costs: Vec<DrawnCosts> =
-        crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, Coldness::WARM)).collect();
+        crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
     let (rests, quantum_ns) = (&[Rest::default(); 4], 2_000_000);
     let setup = SimulationSetup { costs: &costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 };
     let was = simulate(&crowd, &setup).behaviour;
@@ -472,7 +472,7 @@ fn all_mechanisms_tell_together_what_longer_sleep_costs_but_for_one_that_is_woke
     add_think_time(&mut slept, "slow", false, 4000.0);
     let longer_ns = |name: &str, costs: &MeasuredCosts| {
         let flow = Flow { mechanism: Spec::plain(name), ..flow(0, 1) };
-        let drawn = FlowCosts::of(&flow, costs).draw(None, 0.0, Coldness::WARM);
+        let drawn = FlowCosts::of(&flow, costs).draw(None, 0.0, 0.0);
         let delay_ns = |idle_ns| drawn.wake(FlowEnd::To, 64.0, idle_ns).delay_ns;
         delay_ns(1e6) - delay_ns(1.0)
     };

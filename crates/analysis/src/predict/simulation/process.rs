@@ -104,8 +104,6 @@ pub(super) struct SimulatedProcess {
     pub(super) serving: Option<usize>,
     /// Whether it slept since it last received something.
     pub(super) slept: bool,
-    /// What its next beginning costs it besides, after another thread on its CPU.
-    pub(super) cold_ns: f64,
     pub(super) cpu_ns: f64,
     pub(super) switches: f64,
 }
@@ -125,7 +123,6 @@ impl SimulatedProcess {
             inbox: VecDeque::new(),
             serving: None,
             slept: false,
-            cold_ns: 0.0,
             cpu_ns: 0.0,
             switches: 0.0,
         }

@@ -158,14 +158,12 @@ impl<'a> Run<'a> {
     /// What it takes until process `at`, whose think time before a message of `flow` is over, begins, if its CPU is idle.
     fn wake_for_time(&self, at: usize, flow: usize) -> WakeCost {
         let idle = self.cpus.idle_since(self.processes[at].cpu);
-        let costs = &self.setup.costs[flow];
-        idle.map_or_else(
-            || costs.wake_on_busy(),
-            |since| costs.wake_for_time(self.now_ns.saturating_sub(since) as f64),
-        )
+        idle.map_or_else(WakeCost::default, |since| {
+            self.setup.costs[flow].wake_for_time(self.now_ns.saturating_sub(since) as f64)
+        })
     }
 
-    /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen, which takes `cost`.
+    /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen, which takes `cost` if that CPU is idle.
     fn wake(&mut self, at: usize, cpu: Option<usize>, cost: WakeCost) {
         let process = &mut self.processes[at];
         if process.state != ThreadState::Asleep || !process.has_work() {
@@ -179,7 +177,6 @@ impl<'a> Run<'a> {
             self.processes[at].cpu_ns += cost.cpu_ns;
             self.events.add(self.now_ns + whole(cost.delay_ns), Event::Begins(at));
         } else {
-            self.processes[at].cold_ns = cost.busy_ns;
             self.cpus.enqueue(cpu, at);
         }
     }
@@ -200,11 +197,8 @@ impl<'a> Run<'a> {
             self.cpus.enqueue(cpu, at);
         }
         if let Some(next) = self.cpus.next(cpu, self.now_ns) {
-            let process = &mut self.processes[next];
-            let cold_ns = std::mem::take(&mut process.cold_ns);
-            process.cpu = cpu;
-            process.cpu_ns += cold_ns;
-            self.events.add(self.now_ns + whole(cold_ns), Event::Begins(next));
+            self.processes[next].cpu = cpu;
+            self.events.add(self.now_ns, Event::Begins(next));
         }
     }
 
@@ -504,14 +498,10 @@ impl<'a> Run<'a> {
     /// What it takes until `end`, which is woken on `cpu` for a message, begins, if that CPU is idle.
     fn message_wake(&self, flow: usize, end: FlowEnd, bytes: u64, cpu: usize) -> WakeCost {
         let idle = self.cpus.idle_since(cpu);
-        let costs = &self.setup.costs[flow];
-        idle.map_or_else(
-            || costs.wake_on_busy(),
-            |since| {
-                let idle_ns = self.now_ns.saturating_sub(since) as f64;
-                costs.wake(end, bytes as f64, idle_ns)
-            },
-        )
+        idle.map_or_else(WakeCost::default, |since| {
+            let idle_ns = self.now_ns.saturating_sub(since) as f64;
+            self.setup.costs[flow].wake(end, bytes as f64, idle_ns)
+        })
     }
 }
 

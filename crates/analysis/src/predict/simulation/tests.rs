@@ -8,7 +8,7 @@ use crate::predict::fixture::{
     WAKE_NS, add_interrupts, add_late_answers, add_sleepy_stream, add_stream_that_slept, add_think_time,
     costs, flow, message_ns, scenario, us,
 };
-use crate::predict::flow_costs::{Coldness, DrawnCosts, Ends, FlowCosts};
+use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
 use model::scenario::{Begin, Concurrency, Flow, Mix, RecordedFlow};
 use model::testing::scenarios::random_scenario;
@@ -20,11 +20,8 @@ use rand::{Rng, SeedableRng};
 
 fn run_for(scenario: &Scenario, cpus: &[u32], events: u64) -> Simulated {
     let measured = costs();
-    let costs: Vec<DrawnCosts> = scenario
-        .flows
-        .iter()
-        .map(|flow| FlowCosts::of(flow, &measured).draw(None, 0.0, Coldness::WARM))
-        .collect();
+    let costs: Vec<DrawnCosts> =
+        scenario.flows.iter().map(|flow| FlowCosts::of(flow, &measured).draw(None, 0.0, 0.0)).collect();
     let rests = vec![Rest::default(); scenario.flows.len()];
     let setup =
         SimulationSetup { costs: &costs, rests: &rests, cpus, quantum_ns: 2_000_000, seed: 3, events };
@@ -115,7 +112,7 @@ fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
     add_sleepy_stream(&mut known, "sleepy");
     let mut flow = Flow { server_work: us(100), ..stream(0, 1) };
     flow.mechanism = Spec::plain("sleepy");
-    let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, Coldness::WARM);
+    let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, 0.0);
     let each_ns = message_ns(64.0);
     near(drawn.streamed(FlowEnd::To, 64.0, Ends::Apart).cpu_ns, each_ns, 0.01);
     let beside = |slept, wakes| drawn.around_call(FlowEnd::To, Ends::Apart, slept, wakes);
@@ -132,7 +129,7 @@ fn only_idle_cpus_are_paid_for_by_who_sends_to_one_and_who_wakes_on_one() {
     let mut known = MeasuredCosts::default();
     // A round trip costs each end twice as much on two CPUs as on one.
     add_interrupts(&mut known, "fast", 2.0);
-    let drawn = FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, Coldness::WARM);
+    let drawn = FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, 0.0);
     let of = |interrupts| drawn.answered(FlowEnd::To, 64.0, Ends::Apart, interrupts).cpu_ns;
     let woken = drawn.wake(FlowEnd::To, 64.0, 0.0);
     near(of(true) + of(false) + woken.cpu_ns, 4.0 * message_ns(64.0), 0.01);
@@ -148,7 +145,7 @@ fn what_a_mechanism_costs_beyond_an_idle_cpu_is_paid_on_busy_cpus_too() {
     add_interrupts(&mut known, "slow", 2.25);
     let busy_ns = |name: &str| {
         let flow = Flow { mechanism: Spec::plain(name), ..flow(0, 1) };
-        let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, Coldness::WARM);
+        let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, 0.0);
         drawn.answered(FlowEnd::To, 64.0, Ends::Apart, false).cpu_ns
     };
     near(busy_ns("fast"), message_ns(64.0), 0.01);
@@ -160,8 +157,7 @@ fn caches_are_cold_on_cpus_that_were_idle() {
     let mut known = costs();
     add_think_time(&mut known, "fast", false, 0.0);
     add_think_time(&mut known, "fast", true, 8000.0);
-    let drawn =
-        |idle| FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, Coldness { idle, busy: idle / 2.0 });
+    let drawn = |coldness| FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, coldness);
     let (warm, cold) = (drawn(0.0), drawn(1.0));
     for ends in [Ends::Together, Ends::Apart] {
         assert_eq!(
@@ -173,8 +169,7 @@ fn caches_are_cold_on_cpus_that_were_idle() {
     let woken = |drawn: &DrawnCosts| drawn.wake(FlowEnd::To, 64.0, 0.0);
     near(woken(&cold).cpu_ns - woken(&warm).cpu_ns, 4000.0, 0.01);
     near(woken(&cold).delay_ns - woken(&warm).delay_ns, 4000.0, 0.01);
-    near(cold.wake_for_time(0.0).cpu_ns, 4000.0, 0.01);
-    near(cold.wake_on_busy().busy_ns, 2000.0, 0.01);
+    near(drawn(1.0).wake_for_time(0.0).cpu_ns, 4000.0, 0.01);
 }
 
 #[test]
@@ -208,7 +203,7 @@ fn what_idle_cpus_cost_is_no_part_of_a_message_of_a_stream() {
     add_interrupts(&mut known, "fast", 2.0);
     // As much as a round trip costs an end on two CPUs, in which it falls asleep, wakes and wakes the other end, and a message.
     add_stream_that_slept(&mut known, "fast", 5.0 * message_ns(64.0));
-    let drawn = FlowCosts::of(&stream(0, 1), &known).draw(None, 0.0, Coldness::WARM);
+    let drawn = FlowCosts::of(&stream(0, 1), &known).draw(None, 0.0, 0.0);
     for end in [FlowEnd::From, FlowEnd::To] {
         near(drawn.streamed(end, 64.0, Ends::Apart).cpu_ns, message_ns(64.0), 0.01);
     }
@@ -220,7 +215,7 @@ fn an_answer_that_comes_late_to_a_client_that_was_woken_takes_what_was_measured(
     add_late_answers(&mut known, "fast", 20_000, -2500.0, 2.0);
     let cycle = |known: &MeasuredCosts, work_us| {
         let looped = Flow { server_work: us(work_us), ..flow(0, 1) };
-        let drawn = [FlowCosts::of(&looped, known).draw(None, 0.0, Coldness::WARM)];
+        let drawn = [FlowCosts::of(&looped, known).draw(None, 0.0, 0.0)];
         let setup = SimulationSetup {
             costs: &drawn,
             rests: &[Rest::default()],
@@ -252,11 +247,7 @@ fn a_program_may_work_when_it_is_woken_for_nothing() {
     add_late_answers(&mut known, "fast", 5000, -4000.0, 1.0);
     add_late_answers(&mut known, "fast", 20_000, 0.0, 2.0);
     let late = |flow: &Flow, work_ns| {
-        FlowCosts::of(flow, &known)
-            .draw(None, 0.0, Coldness::WARM)
-            .late_answer(work_ns)
-            .unwrap()
-            .longer_wake_ns
+        FlowCosts::of(flow, &known).draw(None, 0.0, 0.0).late_answer(work_ns).unwrap().longer_wake_ns
     };
     let written = Flow { client_work: us(6), ..flow(0, 1) };
     let recorded = RecordedFlow {
@@ -300,7 +291,7 @@ fn a_stream_that_holds_little_keeps_sender_and_receiver_in_step() {
     let size = Mix::only(Size(10_240));
     let flow = Flow { client_work: lumpy(20), server_work: lumpy(20), size, ..stream(0, 1) };
     let rate = |capacity_bytes| {
-        let mut drawn = FlowCosts::of(&flow, &costs()).draw(None, 0.0, Coldness::WARM);
+        let mut drawn = FlowCosts::of(&flow, &costs()).draw(None, 0.0, 0.0);
         drawn.capacity_bytes = capacity_bytes;
         let costs = [drawn];
         let setup = SimulationSetup {
