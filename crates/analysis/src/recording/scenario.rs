@@ -3,7 +3,7 @@
 use super::channels::{Exchange, Talk, channels};
 use super::flows::{FlowDraft, find_causes, flows, of_begun, of_served};
 use super::messages::{Message, messages};
-use super::split::split;
+use super::split::{OF_THREAD, split};
 use super::threads::before;
 use super::unseen::Unseen;
 use model::card::{Card, CardKind, Framing};
@@ -77,7 +77,9 @@ pub fn scenario_of(
     let mut names = Names::default();
     let flows = drafts.iter().map(|draft| {
         let (from, to) = (index[&draft.from], index[&draft.to]);
-        let name = format!("{}-{}", processes[from].name, processes[to].name);
+        // The names of two threads would be too long for a column.
+        let [of_from, of_to] = [from, to].map(|at| processes[at].name.replacen(OF_THREAD, "", 1));
+        let name = format!("{of_from}-{of_to}");
         flow(draft, (from, to), names.unique(&name, "flow"), communication, cards)
     });
     let flows = flows.collect::<Result<Vec<Flow>, Invalid>>()?;

@@ -11,6 +11,9 @@ const SHARES_END: f64 = 0.05;
 /// From so much CPU time over time on it is said what is left of a process.
 const TOLD_CPU: f64 = 0.01;
 
+/// What is added to the name of a process for one of its threads.
+pub(super) const OF_THREAD: &str = "-thread";
+
 /// A thread: its process, as an index, and its number.
 type Thread = (u32, u32);
 /// A side of an object, as a process has it.
@@ -85,7 +88,7 @@ fn places(
         for (nth, tids) in groups.into_values().enumerate() {
             let threads =
                 tids.iter().map(|tid| (*tid, rest.threads.remove(tid).unwrap_or_default())).collect();
-            let name = if is_one { whole.name.clone() } else { format!("{}-thread", whole.name) };
+            let name = if is_one { whole.name.clone() } else { whole.name.clone() + OF_THREAD };
             let mut part = CommunicatingProcess { name, threads, ..whole.clone() };
             if is_one && let Some(thread) = part.threads.values_mut().next() {
                 // What the other threads compute is its affair too; where they may run is not.
