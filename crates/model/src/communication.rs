@@ -53,6 +53,16 @@ impl CommunicatingProcess {
         Self { name, threads: BTreeMap::new(), outside: false, watches_for_room: false }
     }
 
+    /// Its thread `tid`, which has done nothing yet if it is new.
+    pub fn thread(&mut self, tid: u32) -> &mut CommunicatingThread {
+        self.threads.entry(tid).or_default()
+    }
+
+    /// Forgets what its threads have done.
+    pub fn forget(&mut self) {
+        self.threads.values_mut().for_each(|thread| (thread.cpu_ns, thread.switches) = (0, 0));
+    }
+
     /// CPU time of its threads while it was recorded.
     pub fn cpu_ns(&self) -> u64 {
         self.threads.values().map(|thread| thread.cpu_ns).sum()

@@ -180,7 +180,7 @@ pub fn predict(
         |(flow, seen): (&Flow, &Option<f64>)| seen.is_some() && !flow.mechanism.params.watches_for_room();
     let is_free = !is_held(before) && !before.flows.iter().zip(&measured.on_one_cpu).all(is_known);
     let alike = Alike::of(&[before, after]);
-    let draws = draws.iter().map(|pair| pair.each_ref().map(|one| Drawn::of(one, &alike))).collect();
+    let draws = draws.iter().map(|pair| pair.each_ref().map(|one| OfAlike::of(one, &alike))).collect();
     let draws = Draws { draws, model_error: MODEL_ERROR[usize::from(is_free)] };
     let [before, after] = [before, after].map(|scenario| alike.scenario(scenario));
     let (before, after, measured) = (&before, &after, &measured.of_alike(&alike));
@@ -205,18 +205,18 @@ fn is_held(scenario: &Scenario) -> bool {
 
 /// Both scenarios simulated, with costs as they might be.
 struct Draws {
-    draws: Vec<[Drawn; 2]>,
+    draws: Vec<[OfAlike; 2]>,
     /// What they leave out, as a fraction of any time.
     model_error: f64,
 }
 
 /// What a simulation came to, of flows and processes that are alike together.
-struct Drawn {
+struct OfAlike {
     behaviour: Behaviour,
     counts: Vec<u64>,
 }
 
-impl Drawn {
+impl OfAlike {
     fn of(simulated: &Simulated, alike: &Alike) -> Self {
         Self { behaviour: alike.behaviour(&simulated.behaviour), counts: alike.counts(&simulated.counts) }
     }
@@ -225,7 +225,7 @@ impl Drawn {
 /// What a reader must know where the simulation could not be brought to what was measured.
 fn misfit(measured: &Measured, draws: &Draws) -> Option<String> {
     let known = measured.flows.iter().flatten().map(|flow| flow.per_s).sum::<f64>();
-    let simulated = |[before, _]: &[Drawn; 2]| -> f64 {
+    let simulated = |[before, _]: &[OfAlike; 2]| -> f64 {
         let flows = before.behaviour.flows.iter().zip(&measured.flows);
         flows.filter(|(_, known)| known.is_some()).map(|(flow, _)| flow.per_s).sum()
     };
@@ -276,7 +276,7 @@ fn flow(
 ) -> FlowPrediction {
     let known = measured.flows[at];
     let of = |behaviour: &Behaviour| behaviour.flows[at];
-    let per_s = |simulated: &Drawn| (simulated.counts[at] > 0).then(|| of(&simulated.behaviour).per_s);
+    let per_s = |simulated: &OfAlike| (simulated.counts[at] > 0).then(|| of(&simulated.behaviour).per_s);
     FlowPrediction {
         name: before.flows[at].name.clone(),
         before: before.flows[at].mechanism.to_string(),
@@ -293,7 +293,7 @@ fn together([before, after]: [&Scenario; 2], measured: &Measured, draws: &Draws)
     let differ = |at: &usize| before.flows[*at].mechanism != after.flows[*at].mechanism;
     let exchanged: Vec<usize> = (0..before.flows.len()).filter(differ).collect();
     let known = exchanged.iter().map(|at| measured.flows[*at].map(|flow| flow.per_s)).sum();
-    let per_s = |simulated: &Drawn| {
+    let per_s = |simulated: &OfAlike| {
         let rates = exchanged.iter().map(|at| simulated.behaviour.flows[*at].per_s);
         Some(rates.sum()).filter(|per_s: &f64| *per_s > 0.0)
     };
@@ -354,7 +354,7 @@ fn process(
 }
 
 /// The change of what `of` takes out of a simulation, applied to what is `known` before.
-fn change(known: Option<f64>, draws: &Draws, of: impl Fn(&Drawn) -> Option<f64>) -> Option<Change> {
+fn change(known: Option<f64>, draws: &Draws, of: impl Fn(&OfAlike) -> Option<f64>) -> Option<Change> {
     let pairs: Vec<(f64, f64)> =
         draws.draws.iter().filter_map(|[before, after]| Some((of(before)?, of(after)?))).collect();
     let before = known.or_else(|| median(&pairs.iter().map(|(before, _)| *before).collect::<Vec<_>>()))?;

@@ -1,12 +1,12 @@
 //! From processes with several threads to processes that do one thing at a time, which is what a scenario has: threads that use
-//! the same end of an object stay one process, and any other thread becomes one of its own.
+//! the same side of an object stay one process, and any other thread becomes one of its own.
 
 use super::unseen::Unseen;
-use model::communication::{CommunicatingProcess, Communication};
+use model::communication::{CommunicatingProcess, Communication, CommunicationCall};
 use model::units::three_digits;
 use std::collections::{BTreeMap, HashMap};
 
-/// A thread with less than this share of what goes through an end of an object does it for the one that has most.
+/// A thread with less than this share of what goes through a side of an object does it for the one that has most.
 const SHARES_END: f64 = 0.05;
 /// From so much CPU time over time on it is said what is left of a process.
 const TOLD_CPU: f64 = 0.01;
@@ -23,8 +23,9 @@ type End = (u32, (u32, u8));
 pub(super) fn split(communication: &mut Communication, unseen: &mut Unseen) {
     let users = users(communication);
     let places = places(communication, &leaders(&users), unseen);
+    let is_signal = signals(communication);
     communication.calls.retain_mut(|call| {
-        let user = call.object.and_then(|end| users.get(&(call.process, end))).and_then(|tids| tids.first());
+        let user = end(call, &is_signal).and_then(|end| users.get(&end)).and_then(|tids| tids.first());
         let place = places.get(&(call.process, *user.unwrap_or(&call.tid)));
         call.process = *place.unwrap_or(&call.process);
         // Who waits and never gets anything waits for nothing that is recorded.
@@ -34,10 +35,11 @@ pub(super) fn split(communication: &mut Communication, unseen: &mut Unseen) {
 
 /// The threads that share each end, first the one that uses it most.
 fn users(communication: &Communication) -> HashMap<End, Vec<u32>> {
+    let is_signal = signals(communication);
     let mut counts: HashMap<End, BTreeMap<u32, u64>> = HashMap::new();
     for call in communication.calls.iter().filter(|call| call.bytes.is_some()) {
-        if let Some(end) = call.object {
-            *counts.entry((call.process, end)).or_default().entry(call.tid).or_default() += 1;
+        if let Some(end) = end(call, &is_signal) {
+            *counts.entry(end).or_default().entry(call.tid).or_default() += 1;
         }
     }
     let sharing = |counts: BTreeMap<u32, u64>| {
@@ -49,6 +51,19 @@ fn users(communication: &Communication) -> HashMap<End, Vec<u32>> {
         users.into_iter().map(|(tid, _)| tid).collect()
     };
     counts.into_iter().map(|(end, counts)| (end, sharing(counts))).collect()
+}
+
+/// Which objects are the signals of a process.
+fn signals(communication: &Communication) -> Vec<bool> {
+    communication.objects.iter().map(|object| object.mechanism.as_deref() == Some("signal")).collect()
+}
+
+/// What `call` uses; none of a wait. Any thread takes a signal to its process (signal(7)), whichever sends one: all of them are one end.
+fn end(call: &CommunicationCall, is_signal: &[bool]) -> Option<End> {
+    const ANY: (u32, u8) = (u32::MAX, 0);
+    let object = call.object?;
+    let is_signal = is_signal.get(object.0 as usize).is_some_and(|is_signal| *is_signal);
+    Some((call.process, if is_signal { ANY } else { object }))
 }
 
 /// For each thread that uses an end, the one with the lowest number of those with which it shares some, directly or not.
@@ -153,6 +168,18 @@ mod tests {
         let (communication, processes, unseen) = after(&script);
         assert!(processes.iter().all(|process| *process == 1) && unseen.is_empty(), "{unseen:?}");
         assert_eq!((communication.processes.len(), communication.processes[1].cpu_ns()), (4, 6_000));
+    }
+
+    #[test]
+    fn who_sends_signals_and_who_takes_them_are_one_process() {
+        let mut script = Script::default();
+        for object in [0, 1] {
+            script.communication.objects[object].mechanism = Some("signal".to_owned());
+        }
+        script.thread(1, 70, 1_000).thread(1, 71, 2_000);
+        script.by(70).send(1, (0, 0), 1).by(71).receive(1, (1, 1), 1, 10);
+        let (_, processes, _) = after(&script);
+        assert_eq!(processes, [1, 1]);
     }
 
     #[test]

@@ -108,11 +108,7 @@ impl Assembly {
         self.calls.clear();
         self.pending.clear();
         self.aside.clear();
-        for process in &mut self.processes {
-            for thread in process.threads.values_mut() {
-                (thread.cpu_ns, thread.switches) = (0, 0);
-            }
-        }
+        self.processes.iter_mut().for_each(CommunicatingProcess::forget);
     }
 
     /// The process `pid` is recorded, as it is now, with the descriptors that it has now.
@@ -194,9 +190,9 @@ impl Assembly {
             RawKind::Begins(entered) => self.begins_to_signal(pid, &entered),
             RawKind::Counted => {}
             RawKind::Off { preempted } => {
-                let process = self.process(pid) as usize;
+                let at = self.process(pid) as usize;
                 let thread = self.threads.entry(tid).or_default();
-                let sums = self.processes[process].threads.entry(tid).or_default();
+                let sums = self.processes[at].thread(tid);
                 if let Some(since) = thread.on_since.take() {
                     thread.cpu_ns += at_ns.saturating_sub(since);
                     sums.cpu_ns += at_ns.saturating_sub(since.max(self.from_ns));
@@ -235,8 +231,8 @@ impl Assembly {
                 if let Some(thread) = self.threads.remove(&tid)
                     && let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&pid))
                 {
-                    let sums = self.processes[*process as usize].threads.entry(tid).or_default();
-                    sums.cpu_ns += at_ns.saturating_sub(since.max(self.from_ns));
+                    let ran_ns = at_ns.saturating_sub(since.max(self.from_ns));
+                    self.processes[*process as usize].thread(tid).cpu_ns += ran_ns;
                 }
                 if pid == tid {
                     self.tables.remove(&pid);
@@ -266,7 +262,7 @@ impl Assembly {
     fn count_up(&mut self, pid: u32, tid: u32, totals: ThreadTotals) {
         let process = self.process(pid) as usize;
         let counted = &mut self.threads.entry(tid).or_default().counted;
-        let sums = self.processes[process].threads.entry(tid).or_default();
+        let sums = self.processes[process].thread(tid);
         sums.cpu_ns += totals.cpu_ns.saturating_sub(counted.cpu_ns);
         sums.switches += totals.switches.saturating_sub(counted.switches);
         *counted = totals;
@@ -530,12 +526,12 @@ impl Assembly {
         let mut processes = self.processes.clone();
         for (tid, thread) in &self.threads {
             if let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&thread.pid)) {
-                let sums = processes[*process as usize].threads.entry(*tid).or_default();
-                sums.cpu_ns += until_ns.saturating_sub(since.max(self.from_ns));
+                processes[*process as usize].thread(*tid).cpu_ns +=
+                    until_ns.saturating_sub(since.max(self.from_ns));
             }
         }
-        let aside = self.aside.clone();
-        self.closed = Some(Closed { until_ns, calls: self.calls.len(), processes, aside });
+        self.closed =
+            Some(Closed { until_ns, calls: self.calls.len(), processes, aside: self.aside.clone() });
     }
 
     /// Forgets calls that came after the end.

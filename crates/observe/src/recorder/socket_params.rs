@@ -47,7 +47,7 @@ impl Sockets {
         self.mechanism()
     }
 
-    /// The mechanism as both ends together have it. A parameter is of both ends, and programs set one: Nagle's algorithm waits where neither
+    /// The mechanism as both sides together have it. A parameter is of both, and programs set one: Nagle's algorithm waits where neither
     /// has switched it off, and a buffer has the length that one has set, that of the first side if they differ.
     fn mechanism(&self) -> String {
         let known: Vec<&Vec<String>> = self.ends.iter().flatten().collect();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nagle_is_off_where_one_end_has_it_off() {
+    fn nagle_is_off_where_either_side_has_it_off() {
         let mut one = Sockets::new("tcp".to_owned());
         assert_eq!(one.with_end(1, vec![NAGLE.to_owned()]), "tcp:nodelay=off");
         assert_eq!(both("tcp", [&[], &["nodelay=off"]]), "tcp");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_as_long_as_one_end_has_set_it() {
+    fn a_buffer_is_as_long_as_either_side_has_set_it() {
         let name = "unix-stream:name=path";
         assert_eq!(both(name, [&[], &[]]), name);
         assert_eq!(

@@ -44,7 +44,7 @@ impl Assembly {
     /// To which CPUs the thread `tid` of the process `pid` is held, if it is not gone.
     pub(super) fn find_cpus(&mut self, pid: u32, tid: u32) {
         if let (Some(process), Some(cpus)) = (self.by_pid.get(&pid), held_cpus(tid)) {
-            self.processes[*process as usize].threads.entry(tid).or_default().cpus = cpus;
+            self.processes[*process as usize].thread(tid).cpus = cpus;
         }
     }
 }
