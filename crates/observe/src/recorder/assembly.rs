@@ -519,8 +519,7 @@ impl Assembly {
     /// The recording ends at `until_ns`.
     pub(super) fn close(&mut self, until_ns: u64) {
         if self.is_full() {
-            let what = format!("the recording ended early, after {MOST_CALLS} calls");
-            self.count(&what, Some(1));
+            self.count(&format!("the recording ended early, after {MOST_CALLS} calls"), Some(1));
         }
         self.look_up_running();
         let mut processes = self.processes.clone();
