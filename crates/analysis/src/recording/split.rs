@@ -58,7 +58,7 @@ fn signals(communication: &Communication) -> Vec<bool> {
     communication.objects.iter().map(|object| object.mechanism.as_deref() == Some("signal")).collect()
 }
 
-/// What `call` uses; none of a wait. Any thread takes a signal to its process (signal(7)), whichever sends one: all of them are one end.
+/// What `call` uses; none of a wait. Any thread takes a signal to its process (signal(7)), whichever sends one: all of them are one user.
 fn end(call: &CommunicationCall, is_signal: &[bool]) -> Option<End> {
     const ANY: (u32, u8) = (u32::MAX, 0);
     let object = call.object?;
