@@ -52,7 +52,7 @@ impl Alike {
         Self { flows, processes }
     }
 
-    /// How many processes each has that `shown` has.
+    /// How many processes each group has, in their order.
     pub(crate) fn process_counts(&self) -> impl Iterator<Item = usize> {
         self.processes.iter().map(|group| group.members.len())
     }

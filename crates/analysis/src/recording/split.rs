@@ -21,9 +21,9 @@ type End = (u32, (u32, u8));
 
 /// Gives each thread of `communication` that communicates by itself a process of its own. What is left of a process is said.
 pub(super) fn split(communication: &mut Communication, unseen: &mut Unseen) {
-    let users = users(communication);
-    let places = places(communication, &leaders(&users), unseen);
     let is_signal = signals(communication);
+    let users = users(communication, &is_signal);
+    let places = places(communication, &leaders(&users), unseen);
     communication.calls.retain_mut(|call| {
         let user = end(call, &is_signal).and_then(|end| users.get(&end)).and_then(|tids| tids.first());
         let place = places.get(&(call.process, *user.unwrap_or(&call.tid)));
@@ -34,11 +34,10 @@ pub(super) fn split(communication: &mut Communication, unseen: &mut Unseen) {
 }
 
 /// The threads that share each end, first the one that uses it most.
-fn users(communication: &Communication) -> HashMap<End, Vec<u32>> {
-    let is_signal = signals(communication);
+fn users(communication: &Communication, is_signal: &[bool]) -> HashMap<End, Vec<u32>> {
     let mut counts: HashMap<End, BTreeMap<u32, u64>> = HashMap::new();
     for call in communication.calls.iter().filter(|call| call.bytes.is_some()) {
-        if let Some(end) = end(call, &is_signal) {
+        if let Some(end) = end(call, is_signal) {
             *counts.entry(end).or_default().entry(call.tid).or_default() += 1;
         }
     }
