@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// The devices' name, in each namespace.
 const DEVICE: &str = "tun0";
-/// How long the relay holds a packet.
-const DELAY: Duration = Duration::from_millis(5);
+/// For how long the relay holds a packet in turn: what else a packet takes, on a busy machine 0.2 ms and more, is in both.
+const DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(6)];
 /// How many runs there are at most.
 const TRIES: u32 = 5;
 /// Of the datagrams with messages, one of so many is lost.
@@ -150,26 +150,36 @@ fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> R
 
 #[test]
 fn a_delay_of_the_network_is_recovered() {
-    let untested = "a network with a delay of 5 ms is not measured";
+    let untested = "a network with a delay is not measured";
     let Some(hosts) = TwoHosts::new(untested) else { return };
-    let Some(_relay) = Relay::new(&hosts, Way { delay: DELAY, lost_bytes: None }, untested) else { return };
     let place = Place::new();
     let arguments = ["-m", "tcp", "-m", "udp", "-s", "1", "--iterations", "4", "--rounds", "12"];
     // Other work on this host only adds to a time, so that the fastest slices of a few runs are those that it left alone.
-    let (mut fastest_ns, mut runs) = (BTreeMap::new(), 0);
-    let is_recovered = |ns: &f64| (ns / (2.0 * DELAY.as_nanos() as f64) - 1.0).abs() < 0.02;
-    while runs < TRIES && (fastest_ns.is_empty() || !fastest_ns.values().all(is_recovered)) {
-        runs += 1;
-        let results = results(&hosts, &place, &format!("delay-{runs}.jsonl"), &arguments);
-        assert_none_failed(&results);
-        for record in asked(&results) {
-            let fastest: &mut f64 = fastest_ns.entry(record.case.key()).or_insert(f64::INFINITY);
-            *fastest = record.samples.iter().map(model::Sample::iteration_ns).fold(*fastest, f64::min);
-            let network = record.samples[0].network.as_ref().unwrap();
-            assert_eq!(network.client.link.as_deref(), Some(DEVICE));
+    let mut fastest_ns = [const { BTreeMap::new() }; 2];
+    let longer_ns = 2.0 * (DELAYS[1] - DELAYS[0]).as_nanos() as f64;
+    for nth in 0..TRIES {
+        for (delay, fastest_ns) in DELAYS.into_iter().zip(&mut fastest_ns) {
+            let Some(_relay) = Relay::new(&hosts, Way { delay, lost_bytes: None }, untested) else { return };
+            let results = results(&hosts, &place, &format!("delay-{delay:?}-{nth}.jsonl"), &arguments);
+            assert_none_failed(&results);
+            for record in asked(&results) {
+                let fastest: &mut f64 = fastest_ns.entry(record.case.key()).or_insert(f64::INFINITY);
+                *fastest = record.samples.iter().map(model::Sample::iteration_ns).fold(*fastest, f64::min);
+                let network = record.samples[0].network.as_ref().unwrap();
+                assert_eq!(network.client.link.as_deref(), Some(DEVICE));
+            }
+        }
+        let [short, long] = &fastest_ns;
+        assert!(short.len() == 2 && short.keys().eq(long.keys()), "{fastest_ns:?}");
+        if short
+            .values()
+            .zip(long.values())
+            .all(|(short, long)| ((long - short) / longer_ns - 1.0).abs() < 0.02)
+        {
+            return;
         }
     }
-    assert!(fastest_ns.len() == 2 && fastest_ns.values().all(is_recovered), "{fastest_ns:?}");
+    panic!("with {DELAYS:?} a round trip took, in ns: {fastest_ns:?}");
 }
 
 #[test]

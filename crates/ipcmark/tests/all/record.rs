@@ -66,9 +66,9 @@ fn talks() {
         }
         Ok("polls") => pair("answer-polling", |stream| ask(Polling(stream))),
         Ok("watches-for-room") => pair("answer-polling", |stream| ask(WatchingForRoom::new(stream))),
-        Ok("works") => pair("answer-working", |stream| ask_times(Working(stream), WORKED_REQUESTS)),
+        Ok("works") => pair("answer-working", |stream| ask_times(Working::new(stream), WORKED_REQUESTS)),
         Ok("answer-working") => {
-            answer(Working(UnixStream::from(std::io::stdin().lock().try_clone_fd())));
+            answer(Working::new(UnixStream::from(std::io::stdin().lock().try_clone_fd())));
         }
         Ok("answer-polling") => {
             answer(Polling(UnixStream::from(std::io::stdin().lock().try_clone_fd())));
