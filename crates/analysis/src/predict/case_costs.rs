@@ -262,6 +262,13 @@ impl CaseLines {
             FlowEnd::To => self.server.at(bytes),
         }
     }
+
+    /// The part of the CPU time of both ends that a round trip of `bytes` on two CPUs takes: less than 1 where they do something at the same
+    /// time, such as falling asleep and waking, or spinning.
+    pub(super) fn path_share(&self, bytes: f64) -> f64 {
+        let both = self.client.at(bytes) + self.server.at(bytes);
+        (self.elapsed.at(bytes) / both).min(1.0)
+    }
 }
 
 impl FittedCase {

@@ -1,6 +1,7 @@
 //! Costs and scenarios for the tests: mechanisms whose costs are known exactly.
 
 use super::case_costs::{CaseSlice, CostCase, EndPlace, MeasuredCosts};
+use super::flow_costs::switched;
 use model::scenario::{Begin, Concurrency, Flow, Mix, Process};
 use model::units::Nanoseconds;
 use model::{Scenario, Size, Spec, Workload};
@@ -120,6 +121,13 @@ pub(super) fn add_sleepy_stream(costs: &mut MeasuredCosts, name: &str) {
     add_costs_with(costs, name, 1.0, (3.0, 1.0));
 }
 
+/// What falling asleep and going on again costs.
+pub(super) fn add_sleep(costs: &mut MeasuredCosts, sleep_ns: f64) {
+    let usual = round_trip(1.0, 0.0);
+    let cost = CaseSlice { elapsed_ns: 2.0 * sleep_ns, client_ns: sleep_ns, server_ns: sleep_ns, ..usual };
+    add_slices(costs, &switched(), &cost);
+}
+
 /// Messages of 64 bytes of a stream of `name` on two CPUs, for each of which each end sleeps once and is charged `end_ns`.
 pub(super) fn add_stream_that_slept(costs: &mut MeasuredCosts, name: &str, end_ns: f64) {
     let case = CostCase::plain(Spec::plain(name), Workload::Throughput, EndPlace::TwoCpus);
@@ -127,9 +135,10 @@ pub(super) fn add_stream_that_slept(costs: &mut MeasuredCosts, name: &str, end_n
     add_slices(costs, &case, &cost);
 }
 
-/// Costs of two mechanisms, `fast` and `slow`, of which the second takes twice as long.
+/// Costs of two mechanisms, `fast` and `slow`, of which the second takes twice as long. Sleep costs nothing.
 pub(super) fn costs() -> MeasuredCosts {
     let mut costs = MeasuredCosts::default();
+    add_sleep(&mut costs, 0.0);
     add_costs(&mut costs, "fast", 1.0);
     add_costs(&mut costs, "slow", 2.0);
     costs

@@ -6,6 +6,7 @@
 
 use super::case_costs::{CaseLines, CostCase, CostDraw, EndPlace, FittedCase, FlowEnd, MeasuredCosts};
 use crate::stats::mean;
+use model::floor::CONTEXT_SWITCH;
 use model::scenario::Flow;
 use model::{Spec, Workload};
 use rand::rngs::SmallRng;
@@ -15,7 +16,7 @@ use rand::{Rng, SeedableRng};
 const DEFAULT_CAPACITY: u64 = 65_536;
 /// What an end does in a round trip of so few bytes is hardly more than falling asleep and waking the other end.
 const SMALL_BYTES: f64 = 64.0;
-/// The part of a stream's cost that is surely no sleep.
+/// The part of a message's cost that is surely no sleep.
 const LEAST_AWAKE: f64 = 0.1;
 /// How much of what idle CPUs cost an end is interrupting the other one, which its own CPU time does not tell. By a program that timed the
 /// call which wakes a process that sleeps on another CPU of a virtual machine it was 0.37 of a pipe, 0.41 of TCP and 0.45 of a Unix socket.
@@ -39,6 +40,8 @@ pub struct FlowCosts {
     slept_once: Vec<[FittedCase; 2]>,
     /// Round trips that begin after a think time on two CPUs, with cold caches.
     cold: Vec<(u64, FittedCase)>,
+    /// The token that two processes on one CPU pass to each other, each asleep while the other runs.
+    switched: Option<FittedCase>,
     /// Round trips whose server works before it answers, for so many nanoseconds, on two CPUs.
     worked: Vec<(u64, FittedCase)>,
     /// How long a client may work when it is woken for nothing that it waits for: at most as long as it does for a message.
@@ -79,6 +82,8 @@ pub(super) struct DrawnCosts {
     idle_ns: [f64; 2],
     /// How much of what idle CPUs cost an end is interrupting that of the other end. The rest is waking on its own.
     interrupt_share: f64,
+    /// The CPU time of an end for falling asleep and going on again, in nanoseconds; 0 where that was not measured.
+    sleep_ns: f64,
 }
 
 /// What it takes until a thread goes on, on a CPU that was idle.
@@ -88,10 +93,12 @@ pub(super) struct WakeCost {
     pub(super) delay_ns: f64,
     /// The part of it that is CPU time of the thread: Linux counts it from when the CPU wakes.
     pub(super) cpu_ns: f64,
+    /// What its sleep costs it besides, on any CPU.
+    pub(super) slept: EndCost,
 }
 
 /// What one endpoint does for one message.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct EndCost {
     /// How much later the message is there, or the next thing is done.
     pub(super) path_ns: f64,
@@ -158,6 +165,7 @@ impl FlowCosts {
             streamed: if flow.is_stream() { fitted(Workload::Throughput) } else { [None, None, None] },
             slept: costs.think_times_ns(&apart).map(|ns| (ns, slept(&flow.mechanism, costs, ns))).collect(),
             slept_once: slept_once(costs),
+            switched: costs.fitted(&switched()),
             cold: costs.think_times_ns(&cold_apart).filter_map(cold).collect(),
             worked: costs
                 .server_works_ns(&apart)
@@ -194,6 +202,7 @@ impl FlowCosts {
         let cold_ns = apart.as_ref().map_or(0.0, |apart| cold_ns(apart, &slept, &cold));
         let idle_work_ns =
             self.most_idle_work_ns * draw.as_mut().map_or(0.5, |draw| draw.random.random_range(0.0..=1.0));
+        let sleep_ns = self.switched.as_ref().map_or(0.0, |fitted| sleep_ns(fitted, moments));
         let interrupt_share = interrupt_share(draw);
         let late_answers =
             apart.as_ref().map(|apart| late_answers(apart, &worked, idle_work_ns)).unwrap_or_default();
@@ -210,8 +219,19 @@ impl FlowCosts {
             capacity_bytes: self.capacity_bytes,
             idle_ns,
             interrupt_share,
+            sleep_ns,
         }
     }
+}
+
+/// The case that tells what falling asleep and going on again costs, whatever the mechanism.
+pub(super) fn switched() -> CostCase {
+    CostCase::plain(Spec::plain(CONTEXT_SWITCH), Workload::Latency, EndPlace::OneCpu)
+}
+
+/// What it costs an end to fall asleep and to go on again, as measured or as at other `moments`: each does so once in an iteration.
+fn sleep_ns(switched: &FittedCase, moments: Option<u64>) -> f64 {
+    common_lines(switched, moments).elapsed.at(SMALL_BYTES) / 2.0
 }
 
 /// The share of what idle CPUs cost that is interrupting one, as measured, or as it might be: it is the host's, and about the same for
@@ -349,26 +369,47 @@ fn capacity(spec: &Spec) -> u64 {
 }
 
 impl DrawnCosts {
-    /// What `end` does for a message of `bytes` of a round trip, on as many CPUs as `ends` says. Half of its CPU time is counted for
-    /// each of both messages; but what it takes longer on two CPUs than on one is that it interrupts the other CPU when it sends, and wakes
-    /// on its own, where they are idle. The second is in [`Self::wake`].
-    pub(super) fn answered(&self, end: FlowEnd, bytes: f64, ends: Ends, interrupts: bool) -> EndCost {
+    /// What `end` does for a message of `bytes` of a round trip while it is awake, on as many CPUs as `ends` says. Half of its CPU time is
+    /// counted for each of both messages. What it takes longer on two CPUs than on one is that it interrupts the other CPU when it
+    /// sends, and wakes on its own, where they are idle: see [`Self::interrupt`] and [`Self::wake`]. Sleep is in [`Self::slept`].
+    pub(super) fn answered(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
         let Some(lines) = self.lines(ends) else {
             return EndCost { path_ns: 1.0, cpu_ns: 1.0, switches: 0.0 };
         };
-        let (elapsed, both) = (lines.elapsed.at(bytes), lines.client.at(bytes) + lines.server.at(bytes));
         let own_ns = lines.cpu_ns(end, bytes);
         let idle_ns = self.idle_cpus_ns(end, ends).min(own_ns);
-        let interrupt_ns = if interrupts { idle_ns * self.interrupt_share } else { 0.0 };
-        let cpu_ns = (own_ns - idle_ns) / 2.0 + interrupt_ns;
-        // What both do at the same time, such as falling asleep and waking, or spinning, takes no longer for that.
+        let sleep_ns = self.sleep_of(end, lines);
+        let cpu_ns = (own_ns - idle_ns - sleep_ns).max(LEAST_AWAKE * own_ns) / 2.0;
         let path_ns = match ends {
             // On one CPU nothing goes on beside it: what no end is charged for is the switch.
-            Ends::Together => elapsed / 4.0,
-            Ends::Apart if both > elapsed => cpu_ns * elapsed / both,
-            Ends::Apart => cpu_ns,
+            Ends::Together => {
+                let elapsed_ns = lines.elapsed.at(bytes);
+                let slept_ns = self.sleep_of(FlowEnd::From, lines) + self.sleep_of(FlowEnd::To, lines);
+                (elapsed_ns - slept_ns).max(LEAST_AWAKE * elapsed_ns) / 4.0
+            }
+            Ends::Apart => cpu_ns * lines.path_share(bytes),
         };
-        EndCost { path_ns, cpu_ns, switches: lines.switches[end as usize] / 2.0 }
+        EndCost { path_ns, cpu_ns, switches: 0.0 }
+    }
+
+    /// What it costs `end` besides to interrupt the CPU of the other end when it sends a message of `bytes`, where that is idle.
+    pub(super) fn interrupt(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
+        let Some(lines) = self.lines(ends) else { return EndCost::default() };
+        let cpu_ns = self.interrupt_share * self.idle_cpus_ns(end, ends).min(lines.cpu_ns(end, bytes));
+        EndCost { path_ns: cpu_ns * lines.path_share(bytes), cpu_ns, switches: 0.0 }
+    }
+
+    /// What it costs `end` to fall asleep and to go on again for a message of a round trip, as often as it does so in one.
+    pub(super) fn slept(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
+        let Some(lines) = self.lines(ends) else { return EndCost::default() };
+        let cpu_ns = self.sleep_of(end, lines);
+        let path_share = if ends == Ends::Apart { lines.path_share(bytes) } else { 1.0 };
+        EndCost { path_ns: cpu_ns * path_share, cpu_ns, switches: lines.switches[end as usize] }
+    }
+
+    /// The CPU time of `end` for the sleep in a round trip that `lines` are of.
+    fn sleep_of(&self, end: FlowEnd, lines: &CaseLines) -> f64 {
+        self.sleep_ns * lines.switches[end as usize]
     }
 
     /// What it costs `end` that CPUs are idle, its own and that of the other end: for as often as it sleeps, and no more than what a round
@@ -395,7 +436,7 @@ impl DrawnCosts {
         let delay_ns = (beside_ns.max(0.0) / 2.0 + longer_ns).max(0.0);
         // Each end wakes once in a round trip, and then has half of what cold caches cost it.
         let cpu_ns = self.waking_ns(end, Ends::Apart) + self.cold_ns / 2.0;
-        WakeCost { delay_ns: delay_ns + cpu_ns, cpu_ns }
+        WakeCost { delay_ns: delay_ns + cpu_ns, cpu_ns, ..WakeCost::default() }
     }
 
     /// The CPU time of `end` for waking on its own CPU, where that is idle.
@@ -416,7 +457,7 @@ impl DrawnCosts {
     /// What it takes until a process whose think time is over begins, on a CPU that was idle for `idle_ns`.
     pub(super) fn wake_for_time(&self, idle_ns: f64) -> WakeCost {
         let cpu_ns = self.cold_ns / 2.0;
-        WakeCost { delay_ns: self.longer_wake_ns(idle_ns) + cpu_ns, cpu_ns }
+        WakeCost { delay_ns: self.longer_wake_ns(idle_ns) + cpu_ns, cpu_ns, ..WakeCost::default() }
     }
 
     /// What it takes until the client goes on with an answer of `bytes`, on a CPU that is idle.
@@ -442,7 +483,7 @@ impl DrawnCosts {
     /// other.
     pub(super) fn streamed(&self, end: FlowEnd, bytes: f64, ends: Ends) -> EndCost {
         let Some(lines) = self.stream_lines(ends) else {
-            return EndCost { switches: 0.0, ..self.answered(end, bytes, ends, false) };
+            return EndCost { switches: 0.0, ..self.answered(end, bytes, ends) };
         };
         let cpu_ns = lines.cpu_ns(end, bytes);
         let [own_switches, other_switches] = match end {

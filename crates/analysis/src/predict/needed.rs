@@ -1,6 +1,7 @@
 //! Which measured cases a prediction needs, which of them are there, and how to plan the others.
 
 use super::case_costs::{CostCase, EndPlace, MeasuredCosts};
+use super::flow_costs::switched;
 use super::measured::Measured;
 use model::block::Block;
 use model::inject::{Inject, InjectedAmount};
@@ -104,6 +105,10 @@ impl NeededCosts {
     /// The cases that `costs` lacks, in words; each with its sizes.
     pub fn missing(&self, costs: &MeasuredCosts) -> Vec<String> {
         let mut missing = Vec::new();
+        let sleep = switched();
+        if costs.sizes(&sleep).is_empty() {
+            missing.push(format!("{} {} {}", sleep.spec, sleep.workload, words(sleep.place)));
+        }
         for ((spec, workload), sizes) in &self.sizes {
             for place in self.places() {
                 let case = CostCase::plain(spec.clone(), *workload, place);

@@ -13,6 +13,7 @@ use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, he
 use harness::coordinator::replay::{self, ReplayBounds};
 use harness::coordinator::trial_error::TrialError;
 use model::block::Block;
+use model::floor::CONTEXT_SWITCH;
 use model::plan::Plan;
 use model::record::{Host, Record};
 use model::scenario::Behaviour;
@@ -100,11 +101,13 @@ fn runs(arguments: &PredictArguments) -> Result<Vec<Vec<Record>>, Invalid> {
     arguments.costs.iter().map(|path| Ok(results_file::read(path)?.records)).collect()
 }
 
-/// The plan of the cases that are needed and of which there is no record. Their floors tell nothing of a scenario, and would take as
-/// much time as they do.
+/// The plan of the cases that are needed and of which there is no record. Of their floors it has what tells the cost of sleep; the others
+/// tell nothing of a scenario, and would take as much time as the cases do.
 fn missing_plan(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
     let planned = |blocks: &[Block]| plan_here(blocks, Endpoints::default(), &host.topology);
-    let mut plan = Plan { floors: Vec::new(), ..planned(&needs.blocks()) };
+    let mut plan = planned(&needs.blocks());
+    let floors = std::mem::take(&mut plan.floors);
+    plan.cases.extend(floors.into_iter().filter(|floor| floor.spec.name == CONTEXT_SWITCH));
     for (block, work) in needs.worked() {
         plan.cases.extend(planned(&[block]).injected(work).cases);
     }

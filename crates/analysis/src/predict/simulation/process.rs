@@ -4,6 +4,7 @@
 //! received: an activity that waits for an answer or for its time lets others go on, except that a process that is at a request
 //! takes no other before it has answered, unless it serves several at once (`serves`).
 
+use crate::predict::flow_costs::EndCost;
 use std::collections::VecDeque;
 
 /// What a thread is doing.
@@ -104,7 +105,11 @@ pub(super) struct SimulatedProcess {
     pub(super) serving: Option<usize>,
     /// Whether it slept since it last received something.
     pub(super) slept: bool,
+    /// What its last sleep costs it when it goes on.
+    pub(super) sleep: EndCost,
     pub(super) cpu_ns: f64,
+    /// The part of that for messages of round trips.
+    pub(super) messages_ns: f64,
     pub(super) switches: f64,
 }
 
@@ -123,7 +128,9 @@ impl SimulatedProcess {
             inbox: VecDeque::new(),
             serving: None,
             slept: false,
+            sleep: EndCost::default(),
             cpu_ns: 0.0,
+            messages_ns: 0.0,
             switches: 0.0,
         }
     }

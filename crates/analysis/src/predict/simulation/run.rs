@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
     fn forget(&mut self) {
         self.since_ns = self.now_ns;
         for process in &mut self.processes {
-            (process.cpu_ns, process.switches) = (0.0, 0.0);
+            (process.cpu_ns, process.messages_ns, process.switches) = (0.0, 0.0, 0.0);
         }
         self.channels.iter_mut().for_each(Channel::forget);
     }
@@ -105,7 +105,9 @@ impl<'a> Run<'a> {
             cpu: per_s(process.cpu_ns) / 1e9,
             switches_per_s: per_s(process.switches),
         });
+        let messages_cpu = self.processes.iter().map(|process| per_s(process.messages_ns) / 1e9);
         Simulated {
+            messages_cpu: messages_cpu.collect(),
             behaviour: Behaviour { flows: flows.collect(), processes: processes.collect() },
             counts: self.channels.iter().map(|channel| channel.count).collect(),
             on_one_cpu: self.channels.iter().map(Channel::on_one_cpu).collect(),
@@ -172,6 +174,7 @@ impl<'a> Run<'a> {
         let home = || self.homes.as_mut().map(|homes| homes.of(at, self.now_ns));
         let cpu = cpu.or_else(home).unwrap_or_else(|| self.cpus.place(at, process.cpu, None, false));
         (process.state, process.cpu, process.slept) = (ThreadState::Ready, cpu, true);
+        process.sleep = cost.slept;
         if self.cpus.idle_since(cpu).is_some() {
             self.cpus.occupy(cpu, at);
             self.processes[at].cpu_ns += cost.cpu_ns;
@@ -184,7 +187,11 @@ impl<'a> Run<'a> {
     /// Process `at` has its CPU.
     fn dispatch(&mut self, at: usize) {
         let process = &mut self.processes[at];
+        let sleep = std::mem::take(&mut process.sleep);
         (process.state, process.had_ns) = (ThreadState::Running, 0);
+        process.left_ns += whole(sleep.path_ns);
+        process.cpu_ns += sleep.cpu_ns;
+        process.switches += sleep.switches;
         self.proceed(at);
     }
 
@@ -231,12 +238,11 @@ impl<'a> Run<'a> {
         let message = process.inbox.pop_front()?;
         let slept = std::mem::take(&mut process.slept);
         let flow = &self.scenario.flows[message.flow];
-        let costs = &self.setup.costs[message.flow];
         let ends = if message.is_together { Ends::Together } else { Ends::Apart };
         let cost = if flow.is_stream() {
             self.read_cost(at, &message, slept)
         } else {
-            costs.answered(FlowEnd::To, message.bytes as f64, ends, false)
+            self.message_cost(at, message.flow, FlowEnd::To, message.bytes, ends)
         };
         let mut steps = vec![Step::Done];
         if message.is_whole {
@@ -251,9 +257,8 @@ impl<'a> Run<'a> {
             let channel = &mut self.channels[message.flow];
             let work_ns = draw(&flow.server_work, &mut channel.random) as f64;
             let rest = self.setup.rests[message.flow].answer;
-            let [more_ns, wait_ns] = rest.work_and_wait_ns(0.0);
-            let work_ns = (work_ns + more_ns).max(0.0) * message.share();
-            let wait_ns = wait_ns * message.share();
+            let work_ns = (work_ns + rest.work_ns).max(0.0) * message.share();
+            let wait_ns = rest.wait_ns * message.share();
             if wait_ns > 0.0 {
                 steps.push(Step::Pause { ns: whole(wait_ns) });
             }
@@ -340,10 +345,10 @@ impl<'a> Run<'a> {
             Step::AnswerSent { flow, bytes, is_together, cpu, to, work_ns } => {
                 let from = self.scenario.flows[flow].from;
                 let ends = if is_together { Ends::Together } else { Ends::Apart };
-                let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends, false);
+                let cost = self.message_cost(from, flow, FlowEnd::From, bytes, ends);
+                let slept = self.setup.costs[flow].slept(FlowEnd::From, bytes as f64, ends);
                 let late = self.late_answer(flow, cpu, ends, work_ns);
                 self.push(from, to, [Step::Answered { flow }, work(cost)]);
-                self.processes[from].switches += cost.switches;
                 self.processes[from].go_on(to);
                 let cost = match late {
                     Some(late) => {
@@ -353,7 +358,7 @@ impl<'a> Run<'a> {
                     }
                     None => self.message_wake(flow, FlowEnd::From, bytes, cpu),
                 };
-                self.wake(from, Some(cpu), cost);
+                self.wake(from, Some(cpu), WakeCost { slept, ..cost });
             }
             Step::Done => {
                 self.processes[at].end(activity);
@@ -382,8 +387,7 @@ impl<'a> Run<'a> {
         let until_ns = match &self.scenario.flows[root].begin {
             Begin::Closed { think_time } => {
                 let think_ns = draw(think_time, &mut channel.random) as f64;
-                let [_, wait_ns] = rest.work_and_wait_ns(think_time.mean());
-                self.now_ns + whole((think_ns + wait_ns).max(0.0))
+                self.now_ns + whole((think_ns + rest.wait_ns).max(0.0))
             }
             Begin::Open(rate) => {
                 let due_ns = whole(channel.due_ns);
@@ -404,8 +408,7 @@ impl<'a> Run<'a> {
         let of = &self.scenario.flows[flow];
         let work_ns = draw(&of.client_work, &mut self.channels[flow].random) as f64;
         let rest = self.setup.rests[flow].begin;
-        let [more_ns, _] = rest.work_and_wait_ns(of.begin.thought_ns());
-        let work_ns = (work_ns + more_ns).max(0.0);
+        let work_ns = (work_ns + rest.work_ns).max(0.0);
         let send = Step::Send { flow, left: of.messages.max(1) };
         self.push(at, activity, [send, Step::Work { path_ns: whole(work_ns), cpu_ns: work_ns }]);
     }
@@ -426,20 +429,21 @@ impl<'a> Run<'a> {
         }
         let (cpu, ends) = self.receiver_place(at, of.to, flow);
         self.processes[at].slept = false;
-        let interrupts = self.cpus.idle_since(cpu).is_some();
-        let cost = self.setup.costs[flow].answered(FlowEnd::From, bytes as f64, ends, interrupts);
-        self.processes[at].switches += cost.switches;
+        let cost = self.message_cost(at, flow, FlowEnd::From, bytes, ends);
+        let cost = cost.and(self.interrupt(flow, FlowEnd::From, bytes, ends, cpu));
         let sent = Step::Sent { flow, bytes, is_together: ends == Ends::Together, cpu, left };
         self.push(at, activity, [sent, work(cost)]);
     }
 
     /// The message is with the kernel: its receiver is woken, and the sender goes on or waits for the answer.
     fn sent(&mut self, at: usize, activity: usize, message: Arrived, cpu: usize, left: u32) {
-        let Arrived { flow, bytes, is_whole, .. } = message;
+        let Arrived { flow, bytes, is_whole, is_together, .. } = message;
         let to = self.scenario.flows[flow].to;
+        let ends = if is_together { Ends::Together } else { Ends::Apart };
+        let slept = self.setup.costs[flow].slept(FlowEnd::To, bytes as f64, ends);
         let cost = self.message_wake(flow, FlowEnd::To, bytes, cpu);
         self.processes[to].inbox.push_back(message);
-        self.wake(to, Some(cpu), cost);
+        self.wake(to, Some(cpu), WakeCost { slept, ..cost });
         if is_whole {
             self.processes[at].current = None;
         } else {
@@ -452,17 +456,17 @@ impl<'a> Run<'a> {
         let channel = &mut self.channels[flow];
         let bytes = of.reply.as_ref().map_or(0, |reply| draw(reply, &mut channel.random));
         let (cpu, ends) = self.receiver_place(at, of.from, flow);
-        let interrupts = self.cpus.idle_since(cpu).is_some();
-        let cost = self.setup.costs[flow].answered(FlowEnd::To, bytes as f64, ends, interrupts);
+        let cost = self.message_cost(at, flow, FlowEnd::To, bytes, ends);
+        let cost = cost.and(self.interrupt(flow, FlowEnd::To, bytes, ends, cpu));
         let taken_ns =
             self.processes[at].activity(activity).map_or(self.now_ns, |activity| activity.began_ns);
         // What nothing explains may be anywhere in the round trip, and is no time that passes between receiving and answering.
-        let unexplained_ns = whole(self.setup.rests[flow].answer.ns.max(0.0));
+        let rest = self.setup.rests[flow].answer;
+        let unexplained_ns = whole((rest.work_ns + rest.wait_ns).max(0.0));
         let work_ns = self.now_ns.saturating_sub(taken_ns + unexplained_ns);
         let late = self.late_answer(flow, cpu, ends, work_ns);
         let server_ns = late.map_or(0.0, |late| late.server_ns);
         let cost = cost.and(EndCost { path_ns: server_ns, cpu_ns: server_ns, switches: 0.0 });
-        self.processes[at].switches += cost.switches;
         let is_together = ends == Ends::Together;
         let sent = Step::AnswerSent { flow, bytes, is_together, cpu, to, work_ns };
         self.push(at, activity, [sent, work(cost)]);
@@ -493,6 +497,21 @@ impl<'a> Run<'a> {
         self.channels[flow].sent += 1;
         self.channels[flow].sent_together += u64::from(cpu == own);
         (cpu, if cpu == own { Ends::Together } else { Ends::Apart })
+    }
+
+    /// What `end` of a flow with answers, which is process `at`, does for a message of `bytes`.
+    fn message_cost(&mut self, at: usize, flow: usize, end: FlowEnd, bytes: u64, ends: Ends) -> EndCost {
+        let rest = &self.setup.rests[flow];
+        let rest = if end == FlowEnd::From { rest.begin } else { rest.answer };
+        let cost = self.setup.costs[flow].answered(end, bytes as f64, ends).times(rest.calls);
+        self.processes[at].messages_ns += cost.cpu_ns;
+        cost
+    }
+
+    /// What it costs `end`, which sends `bytes`, besides if `cpu`, on which its receiver will go on, is idle.
+    fn interrupt(&self, flow: usize, end: FlowEnd, bytes: u64, ends: Ends, cpu: usize) -> EndCost {
+        let costs = &self.setup.costs[flow];
+        self.cpus.idle_since(cpu).map_or_else(EndCost::default, |_| costs.interrupt(end, bytes as f64, ends))
     }
 
     /// What it takes until `end`, which is woken on `cpu` for a message, begins, if that CPU is idle.

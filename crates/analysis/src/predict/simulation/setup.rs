@@ -31,31 +31,50 @@ pub(in crate::predict) struct Rest {
     pub(in crate::predict) answer: RestTime,
     /// How often receiver and sender have one CPU, where the scenario itself tells.
     pub(in crate::predict) stay: Option<f64>,
+    /// Whether the flow is the first of a loop that waits for something that nobody saw.
+    pub(in crate::predict) waits: bool,
 }
 
 /// Nobody sleeps for less: falling asleep and waking take as long. Whoever slept for a little while on a busy CPU would have to wait for all
 /// others.
 const LEAST_SLEEP_NS: f64 = 10_000.0;
 
-/// A time that nothing else explains.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// For how long an end sleeps that is to wait for `ns`.
+pub(in crate::predict) fn sleep_of(ns: f64) -> f64 {
+    if ns < LEAST_SLEEP_NS { 0.0 } else { ns }
+}
+
+/// What nothing else explains at one end.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::predict) struct RestTime {
-    pub(in crate::predict) ns: f64,
-    /// How much of it may be CPU time.
+    /// Work for each message; negative where that of the scenario is too long.
+    pub(in crate::predict) work_ns: f64,
+    /// Waiting for each; negative where a think time is too long.
+    pub(in crate::predict) wait_ns: f64,
+    /// How many times as long as back to back the program's messages take while it is awake, for the caches and the memory in which they find
+    /// what they need.
+    pub(in crate::predict) calls: f64,
+    /// How much of the time that is missing may be CPU time.
     pub(in crate::predict) most_cpu_ns: f64,
 }
 
+impl Default for RestTime {
+    fn default() -> Self {
+        Self { work_ns: 0.0, wait_ns: 0.0, calls: 1.0, most_cpu_ns: 0.0 }
+    }
+}
+
 impl RestTime {
-    /// The part that is work, and the one that is waiting. Of a time that is too long already, `thought_ns` of waiting are left out
-    /// before work is.
-    pub(in crate::predict) fn work_and_wait_ns(self, thought_ns: f64) -> [f64; 2] {
-        let beside_ns = self.ns - self.most_cpu_ns;
-        let wait_ns = match self.ns {
-            too_long if too_long <= 0.0 => too_long.max(-thought_ns),
-            _ if beside_ns < LEAST_SLEEP_NS => 0.0,
-            _ => beside_ns,
-        };
-        [self.ns - wait_ns, wait_ns]
+    /// Both together.
+    pub(in crate::predict) fn ns(self) -> f64 {
+        self.work_ns + self.wait_ns
+    }
+
+    /// `ns` in all: as far as it may be CPU time work, and waiting else. Of a time that is too long already, `thought_ns` of waiting are left
+    /// out before work is.
+    pub(in crate::predict) fn of(self, ns: f64, thought_ns: f64) -> Self {
+        let wait_ns = if ns <= 0.0 { ns.max(-thought_ns) } else { sleep_of(ns - self.most_cpu_ns) };
+        Self { work_ns: ns - wait_ns, wait_ns, ..self }
     }
 }
 
@@ -67,6 +86,8 @@ pub(in crate::predict) struct Simulated {
     pub(in crate::predict) counts: Vec<u64>,
     /// The share of the messages of each flow that went to a receiver on the sender's CPU; `None` of one without messages.
     pub(in crate::predict) on_one_cpu: Vec<Option<f64>>,
+    /// The CPU time of each process for messages of round trips, over time: of `behaviour`, without sleep and waking.
+    pub(in crate::predict) messages_cpu: Vec<f64>,
 }
 
 /// Whether every thread of `scenario` has one of `cpus`; those that name others run on any.

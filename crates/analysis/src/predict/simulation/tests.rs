@@ -5,8 +5,8 @@ use super::run::simulate;
 use super::setup::{Rest, RestTime, Simulated, SimulationSetup};
 use crate::predict::case_costs::{FlowEnd, MeasuredCosts};
 use crate::predict::fixture::{
-    WAKE_NS, add_interrupts, add_late_answers, add_sleepy_stream, add_stream_that_slept, add_think_time,
-    costs, flow, message_ns, scenario, us,
+    WAKE_NS, add_costs, add_interrupts, add_late_answers, add_sleep, add_sleepy_stream,
+    add_stream_that_slept, add_think_time, costs, flow, message_ns, scenario, us,
 };
 use crate::predict::flow_costs::{DrawnCosts, Ends, FlowCosts};
 use model::pace::{Arrivals, Rate};
@@ -125,16 +125,54 @@ fn who_does_not_sleep_has_no_part_in_the_sleep_that_was_measured() {
 }
 
 #[test]
+fn who_does_not_sleep_for_a_message_does_not_pay_for_sleep() {
+    let mut known = MeasuredCosts::default();
+    add_costs(&mut known, "fast", 1.0);
+    // Half of what a round trip costs each end is one sleep.
+    add_sleep(&mut known, message_ns(64.0));
+    let drawn = FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, 0.0);
+    for ends in [Ends::Together, Ends::Apart] {
+        let (awake, slept) = (drawn.answered(FlowEnd::To, 64.0, ends), drawn.slept(FlowEnd::To, 64.0, ends));
+        near(2.0 * awake.cpu_ns, message_ns(64.0), 0.01);
+        near(2.0 * awake.path_ns, message_ns(64.0), 0.01);
+        assert_eq!((awake.switches, slept.switches), (0.0, 1.0));
+        near(slept.cpu_ns, message_ns(64.0), 0.01);
+    }
+    // One client asks one server on the same CPU, and each sleeps for each message. Ten clients of a server that keeps its CPU busy do so as
+    // well; it does not.
+    let server_ns = |clients: usize| {
+        let mut crowd = scenario(&[&[0], &[1]], (0..clients).map(|_| flow(0, 1)).collect());
+        crowd.processes[0].roots = Concurrency::Together;
+        crowd.processes[1].serves = Concurrency::Together;
+        let cpus: &[u32] = if clients == 1 { &[0] } else { &[0, 1] };
+        crowd.processes[1].cpus = vec![cpus[cpus.len() - 1]];
+        crowd.flows.iter_mut().for_each(|flow| flow.server_work = us(if clients == 1 { 0 } else { 10 }));
+        let costs = vec![drawn.clone(); clients];
+        let rests = vec![Rest::default(); clients];
+        let (quantum_ns, seed, events) = (2_000_000, 3, 40_000);
+        let found = simulate(
+            &crowd,
+            &SimulationSetup { costs: &costs, rests: &rests, cpus, quantum_ns, seed, events },
+        );
+        let per_s: f64 = found.behaviour.flows.iter().map(|flow| flow.per_s).sum();
+        1e9 * found.behaviour.processes[1].cpu / per_s
+    };
+    near(server_ns(1), 2.0 * message_ns(64.0), 0.02);
+    near(server_ns(10), message_ns(64.0) + 10_000.0, 0.02);
+}
+
+#[test]
 fn only_idle_cpus_are_paid_for_by_who_sends_to_one_and_who_wakes_on_one() {
     let mut known = MeasuredCosts::default();
     // A round trip costs each end twice as much on two CPUs as on one.
     add_interrupts(&mut known, "fast", 2.0);
     let drawn = FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, 0.0);
-    let of = |interrupts| drawn.answered(FlowEnd::To, 64.0, Ends::Apart, interrupts).cpu_ns;
+    let message_cpu_ns = drawn.answered(FlowEnd::To, 64.0, Ends::Apart).cpu_ns;
+    let interrupt_ns = drawn.interrupt(FlowEnd::To, 64.0, Ends::Apart).cpu_ns;
     let woken = drawn.wake(FlowEnd::To, 64.0, 0.0);
-    near(of(true) + of(false) + woken.cpu_ns, 4.0 * message_ns(64.0), 0.01);
-    near(of(false), message_ns(64.0), 0.01);
-    assert!(of(true) > of(false) && woken.cpu_ns > 0.0 && woken.delay_ns >= woken.cpu_ns, "{woken:?}");
+    near(2.0 * message_cpu_ns + interrupt_ns + woken.cpu_ns, 4.0 * message_ns(64.0), 0.01);
+    near(message_cpu_ns, message_ns(64.0), 0.01);
+    assert!(interrupt_ns > 0.0 && woken.cpu_ns > 0.0 && woken.delay_ns >= woken.cpu_ns, "{woken:?}");
 }
 
 #[test]
@@ -146,7 +184,7 @@ fn what_a_mechanism_costs_beyond_an_idle_cpu_is_paid_on_busy_cpus_too() {
     let busy_ns = |name: &str| {
         let flow = Flow { mechanism: Spec::plain(name), ..flow(0, 1) };
         let drawn = FlowCosts::of(&flow, &known).draw(None, 0.0, 0.0);
-        drawn.answered(FlowEnd::To, 64.0, Ends::Apart, false).cpu_ns
+        drawn.answered(FlowEnd::To, 64.0, Ends::Apart).cpu_ns
     };
     near(busy_ns("fast"), message_ns(64.0), 0.01);
     near(busy_ns("slow"), 1.5 * message_ns(64.0), 0.01);
@@ -160,10 +198,7 @@ fn caches_are_cold_on_cpus_that_were_idle() {
     let drawn = |coldness| FlowCosts::of(&flow(0, 1), &known).draw(None, 0.0, coldness);
     let (warm, cold) = (drawn(0.0), drawn(1.0));
     for ends in [Ends::Together, Ends::Apart] {
-        assert_eq!(
-            cold.answered(FlowEnd::To, 64.0, ends, true),
-            warm.answered(FlowEnd::To, 64.0, ends, true)
-        );
+        assert_eq!(cold.answered(FlowEnd::To, 64.0, ends), warm.answered(FlowEnd::To, 64.0, ends));
     }
     // Each end wakes once in a round trip.
     let woken = |drawn: &DrawnCosts| drawn.wake(FlowEnd::To, 64.0, 0.0);
@@ -174,7 +209,10 @@ fn caches_are_cold_on_cpus_that_were_idle() {
 
 #[test]
 fn what_nothing_explains_is_work_as_far_as_that_was_seen_and_no_short_sleep() {
-    let of = |ns, most_cpu_ns, thought_ns| RestTime { ns, most_cpu_ns }.work_and_wait_ns(thought_ns);
+    let of = |ns, most_cpu_ns, thought_ns| {
+        let rest = RestTime { most_cpu_ns, ..RestTime::default() }.of(ns, thought_ns);
+        [rest.work_ns, rest.wait_ns]
+    };
     assert_eq!(of(3000.0, 5000.0, 0.0), [3000.0, 0.0]);
     assert_eq!(of(25_000.0, 5000.0, 0.0), [5000.0, 20_000.0]);
     assert_eq!(of(8000.0, 0.0, 0.0), [8000.0, 0.0], "nobody sleeps for so short a time");
