@@ -7,9 +7,11 @@ use super::spells::{Spells, usable};
 use crate::stats::mean;
 use model::inject::{Inject, InjectedAmount};
 use model::record::Record;
+use model::units::format_ns;
 use model::{Case, EndpointRole, Endpoints, Pace, Peers, Sample, Spec, Workload};
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Where client and server of a case run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +84,27 @@ impl CostCase {
             has_cold_caches: case.pace.has_cold_caches(),
             server_work_ns,
         })
+    }
+}
+
+impl fmt::Display for CostCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match self.place {
+            EndPlace::OneCpu => "one CPU",
+            EndPlace::TwoCpus => "two CPUs",
+            EndPlace::Anywhere => "unpinned",
+        };
+        write!(f, "{} {}, {place}", self.spec, self.workload)?;
+        if self.think_time_ns > 0 {
+            write!(f, ", {} idle before", format_ns(self.think_time_ns as f64))?;
+        }
+        if self.has_cold_caches {
+            f.write_str(", cold caches")?;
+        }
+        if self.server_work_ns > 0 {
+            write!(f, ", {} until the server answers", format_ns(self.server_work_ns as f64))?;
+        }
+        Ok(())
     }
 }
 
@@ -263,7 +286,7 @@ impl CaseLines {
         }
     }
 
-    /// The part of the CPU time of both ends that a round trip of `bytes` on two CPUs takes: less than 1 where they do something at the same
+    /// The part of the CPU time of client and server that a round trip of `bytes` on two CPUs takes: less than 1 where they do something at the same
     /// time, such as falling asleep and waking, or spinning.
     pub(super) fn path_share(&self, bytes: f64) -> f64 {
         let both = self.client.at(bytes) + self.server.at(bytes);

@@ -4,6 +4,8 @@
 //! Nothing is measured or replayed here. docs/choose.md says what is assumed, and why it is simulated.
 
 mod calibrate;
+#[cfg(test)]
+mod calibrate_tests;
 mod case_costs;
 #[cfg(test)]
 mod fixture;

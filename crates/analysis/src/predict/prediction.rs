@@ -4,8 +4,8 @@
 //! The change is what matters: where the scenario was measured, it is applied to what was measured.
 
 use super::calibrate::calibrated;
-use super::case_costs::{CostDraw, EndPlace, MeasuredCosts};
-use super::flow_costs::{DrawnCosts, FlowCosts};
+use super::case_costs::{CostDraw, MeasuredCosts};
+use super::flow_costs::{DrawnCosts, FlowCosts, switched};
 use super::measured::Measured;
 use super::placement::{of_mechanism, stays_off};
 use super::simulation::{Rest, RestTime, Simulated, SimulationSetup, simulate};
@@ -13,7 +13,7 @@ use super::size_line::{SizeFit, quantiles};
 use crate::alike::Alike;
 use crate::stats::median;
 use model::scenario::{Behaviour, Flow};
-use model::{Scenario, Workload};
+use model::{Scenario, Spec, Workload};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use schemars::JsonSchema;
@@ -175,7 +175,7 @@ pub fn predict(
             });
             [
                 setup(&drawn[0], &rests, quantum_ns, seed, before),
-                setup(&drawn[1], &exchanged(&rests, [before, after], seed), quantum_ns, seed, after),
+                setup(&drawn[1], &rests_after(&rests, [before, after], seed), quantum_ns, seed, after),
             ]
         })
         .collect();
@@ -265,7 +265,7 @@ fn draw_of(
 
 /// The `rests` of the first of `scenarios` as they might be in the second: what nothing else explains stays the same, but for how much longer than
 /// back to back the messages of another mechanism take.
-fn exchanged(rests: &[Rest], scenarios: [&Scenario; 2], seed: u64) -> Vec<Rest> {
+fn rests_after(rests: &[Rest], scenarios: [&Scenario; 2], seed: u64) -> Vec<Rest> {
     let [before, after] = scenarios.map(|scenario| &scenario.flows);
     let of = |(rest, (before, after)): (&Rest, (&Flow, &Flow))| {
         if before.mechanism == after.mechanism {
@@ -401,36 +401,26 @@ impl Change {
     }
 }
 
-/// The cases behind the mechanisms of both scenarios.
+/// The cases behind the mechanisms of both scenarios, and behind sleep.
 fn basis(scenarios: [&Scenario; 2], costs: &MeasuredCosts) -> Vec<Basis> {
-    let mut basis: Vec<Basis> = Vec::new();
-    for flow in scenarios.into_iter().flat_map(|scenario| &scenario.flows) {
+    let of_flow = |flow: &Flow| -> Vec<(Spec, Workload)> {
         let workloads: &[Workload] =
             if flow.is_stream() { &[Workload::Throughput, Workload::Latency] } else { &[Workload::Latency] };
-        for workload in workloads {
-            for (case, sizes, fit) in costs.basis(&flow.mechanism, *workload) {
-                let place = match case.place {
-                    EndPlace::OneCpu => "one CPU",
-                    EndPlace::TwoCpus => "two CPUs",
-                    EndPlace::Anywhere => "unpinned",
-                };
-                let think = match case.think_time_ns {
-                    0 => String::new(),
-                    ns => format!(", {} idle before", model::units::format_ns(ns as f64)),
-                };
-                let cold = if case.has_cold_caches { ", cold caches" } else { "" };
-                let work = match case.server_work_ns {
-                    0 => String::new(),
-                    ns => format!(", {} until the server answers", model::units::format_ns(ns as f64)),
-                };
-                let case = format!("{} {workload}, {place}{think}{cold}{work}", flow.mechanism);
-                if basis.iter().all(|known| known.case != case) {
-                    basis.push(Basis { case, sizes, fit });
-                }
-            }
+        workloads.iter().map(|workload| (flow.mechanism.clone(), *workload)).collect()
+    };
+    let mut priced: Vec<(Spec, Workload)> = Vec::new();
+    for spec in scenarios.into_iter().flat_map(|scenario| &scenario.flows).flat_map(of_flow) {
+        if !priced.contains(&spec) {
+            priced.push(spec);
         }
     }
-    basis
+    let sleep = switched();
+    priced.push((sleep.spec, sleep.workload));
+    let in_words = |(spec, workload): &(Spec, Workload)| -> Vec<Basis> {
+        let basis = costs.basis(spec, *workload);
+        basis.map(|(case, sizes, fit)| Basis { case: case.to_string(), sizes, fit }).collect()
+    };
+    priced.iter().flat_map(in_words).collect()
 }
 
 /// What a reader must know.

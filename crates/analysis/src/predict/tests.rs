@@ -1,12 +1,11 @@
 //! Predictions from costs that are known.
 
-use super::calibrate::calibrated;
 use super::case_costs::FlowEnd;
 use super::fixture::{
     add_costs, add_round_trips, add_think_time, add_woken_more, costs, flow, message_ns, scenario, us,
 };
 use super::flow_costs::{DrawnCosts, FlowCosts};
-use super::simulation::{Rest, RestTime, SimulationSetup, simulate};
+use super::simulation::{Rest, SimulationSetup, simulate};
 use super::{Change, CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
 use model::scenario::{
     Behaviour, Concurrency, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording,
@@ -18,15 +17,16 @@ use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-const QUICK: PredictOptions = PredictOptions { seed: 1, draws: 8, events: 4000 };
+pub(super) const QUICK: PredictOptions = PredictOptions { seed: 1, draws: 8, events: 4000 };
 
-fn exchanged(scenario: &Scenario, name: &str) -> Scenario {
+/// `scenario` with `name` for the mechanism of every flow.
+pub(super) fn exchanged(scenario: &Scenario, name: &str) -> Scenario {
     let mut scenario = scenario.clone();
     scenario.flows.iter_mut().for_each(|flow| flow.mechanism = Spec::plain(name));
     scenario
 }
 
-fn recording(slowdown: Option<f64>) -> Recording {
+pub(super) fn recording(slowdown: Option<f64>) -> Recording {
     Recording {
         command: String::new(),
         seconds: 1.0,
@@ -135,179 +135,6 @@ fn what_is_exchanged_is_also_predicted_together() {
     let mut one = two.clone();
     one.flows[0].mechanism = Spec::plain("slow");
     assert_eq!(predicted(&one).together_per_s, None);
-}
-
-#[test]
-fn receivers_are_put_where_they_were_seen() {
-    let served = |from, to| Flow { server_work: us(20), client_work: us(5), ..flow(from, to) };
-    let free = scenario(&[&[], &[], &[]], vec![served(0, 1), served(0, 2)]);
-    let known = costs();
-    let costs: Vec<DrawnCosts> =
-        free.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
-    let run = |rests: &[_]| {
-        let (costs, quantum_ns) = (&costs, 2_000_000);
-        simulate(&free, &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 })
-    };
-    for seen in [0.1, 0.8] {
-        let flows = vec![Some(FlowBehaviour { per_s: 10_000.0, round_trip_ns: None }); 2];
-        let measured = Measured {
-            flows,
-            processes: vec![None; 3],
-            on_one_cpu: vec![Some(seen); 2],
-            slowdown: 0.0,
-            off: 0.0,
-        };
-        let found = run(&calibrated(&free, &measured, None, 5, run)).on_one_cpu;
-        assert!(found.iter().flatten().all(|share| (share - seen).abs() < 0.05), "{seen}: {found:?}");
-    }
-}
-
-#[test]
-fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
-    // All CPU time of the server's CPU is used: what one loop waits is mostly the work of the others.
-    let looped = |server, work_us| Flow { server_work: us(work_us), client_work: us(3), ..flow(0, server) };
-    let mut crowd = scenario(
-        &[&[0], &[1], &[1], &[1], &[1]],
-        (1..=4).map(|server| looped(server, 30)).collect::<Vec<Flow>>(),
-    );
-    crowd.processes[0].roots = Concurrency::Together;
-    let known = costs();
-    let costs: Vec<DrawnCosts> =
-        crowd.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
-    let run = |scenario: &Scenario, rests: &[Rest]| {
-        let (costs, quantum_ns) = (&costs, 2_000_000);
-        let setup = SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 };
-        simulate(scenario, &setup).behaviour
-    };
-    // It was quicker than the scenario says.
-    let mut quicker = crowd.clone();
-    quicker.flows.iter_mut().for_each(|flow| flow.server_work = us(24));
-    let was = run(&quicker, &[Rest::default(); 4]);
-    let measured = Measured {
-        flows: was.flows.iter().copied().map(Some).collect(),
-        processes: was.processes.iter().copied().map(Some).collect(),
-        on_one_cpu: vec![None; 4],
-        slowdown: 0.0,
-        off: 0.0,
-    };
-    let rests = calibrated(&crowd, &measured, None, 10, |rests| {
-        let (costs, quantum_ns) = (&costs, 2_000_000);
-        simulate(
-            &crowd,
-            &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 },
-        )
-    });
-    for (found, was) in run(&crowd, &rests).flows.iter().zip(&was.flows) {
-        assert!((found.per_s / was.per_s - 1.0).abs() < 0.02, "{found:?} {was:?} {rests:?}");
-    }
-}
-
-/// Fifty loops of one client that keeps its CPU busy, as of a benchmark of a server with as many connections: its own round trips are mostly
-/// the turns of the others. Taken for what is missing of each loop, they made it two thirds too slow.
-#[test]
-fn many_loops_of_a_busy_client_are_brought_to_what_was_measured_whose_messages_take_longer() {
-    const LOOPS: usize = 50;
-    const CALLS: f64 = 1.6;
-    let looped = |_| Flow { server_work: us(2), client_work: us(4), ..flow(0, 1) };
-    let mut crowd = scenario(&[&[0], &[1]], (0..LOOPS).map(looped).collect());
-    crowd.processes[0].roots = Concurrency::Together;
-    crowd.processes[1].serves = Concurrency::Together;
-    let known = costs();
-    let drawn = |scenario: &Scenario| -> Vec<DrawnCosts> {
-        scenario.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect()
-    };
-    let run = |scenario: &Scenario, rests: &[Rest]| {
-        let (costs, quantum_ns) = (&drawn(scenario), 2_000_000);
-        simulate(
-            scenario,
-            &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 40_000 },
-        )
-    };
-    let longer = RestTime { calls: CALLS, ..RestTime::default() };
-    let truth = vec![Rest { begin: longer, answer: longer, ..Rest::default() }; LOOPS];
-    let was = run(&crowd, &truth).behaviour;
-    // The client waits with what it sends, so that less of a cycle is a round trip.
-    let sooner = |flow: &FlowBehaviour| FlowBehaviour {
-        round_trip_ns: flow.round_trip_ns.map(|ns| 0.5 * ns),
-        ..*flow
-    };
-    let measured = Measured {
-        flows: was.flows.iter().map(|flow| Some(sooner(flow))).collect(),
-        processes: was.processes.iter().copied().map(Some).collect(),
-        ..Measured::recorded(&crowd)
-    };
-    let rests = calibrated(&crowd, &measured, None, 20, |rests| run(&crowd, rests));
-    for Rest { begin, answer, .. } in &rests {
-        assert!((begin.calls - CALLS).abs() < 0.05 && (answer.calls - CALLS).abs() < 0.05, "{rests:?}");
-    }
-    let rate = |scenario: &Scenario, rests: &[Rest]| -> f64 {
-        run(scenario, rests).behaviour.flows.iter().map(|flow| flow.per_s).sum()
-    };
-    let after = Scenario {
-        flows: crowd
-            .flows
-            .iter()
-            .map(|flow| Flow { mechanism: Spec::plain("slow"), ..flow.clone() })
-            .collect(),
-        ..crowd.clone()
-    };
-    let (found, expected) = (rate(&after, &rests), rate(&after, &truth));
-    assert!((found / expected - 1.0).abs() < 0.02, "{found} and not {expected}");
-}
-
-#[test]
-fn loops_that_hardly_use_their_cpus_wait_for_something_else() {
-    let looped = |_| Flow { server_work: us(10), ..flow(0, 1) };
-    let mut crowd = scenario(&[&[0], &[1]], (0..4).map(looped).collect());
-    crowd.processes[0].roots = Concurrency::Together;
-    crowd.processes[1].serves = Concurrency::Together;
-    crowd.recorded = Some(recording(None));
-    // A thousand requests a second each, with the CPU time that the costs have: the rest of the millisecond is waiting.
-    let flows = vec![Some(FlowBehaviour { per_s: 1000.0, round_trip_ns: Some(900_000.0) }); 4];
-    let cpu = |work_ns: f64| ProcessBehaviour {
-        cpu: 4000.0 * (work_ns + 2.0 * message_ns(64.0)) / 1e9,
-        switches_per_s: 4000.0,
-    };
-    let processes = vec![Some(cpu(0.0)), Some(cpu(10_000.0))];
-    let measured = Measured { flows, processes, ..Measured::recorded(&crowd) };
-    let found = predict(&crowd, &exchanged(&crowd, "slow"), &costs(), &measured, &[0, 1], QUICK);
-    let rate = found.together_per_s.unwrap();
-    assert!(found.notes.iter().all(|note| !note.contains("comes to")), "{:?}", found.notes);
-    // Four messages take as long again, of a millisecond.
-    assert!((0.975..0.999).contains(&rate.ratio), "{rate:?}");
-}
-
-#[test]
-fn work_that_was_seen_is_not_left_out() {
-    // Two loops that are said to be much quicker than their work and their messages let them be.
-    let looped = |server| Flow { server_work: us(30), client_work: us(10), ..flow(0, server) };
-    let mut pair = scenario(&[&[0], &[1], &[1]], (1..=2).map(looped).collect::<Vec<Flow>>());
-    pair.processes[0].roots = Concurrency::Together;
-    let known = costs();
-    let costs: Vec<DrawnCosts> =
-        pair.flows.iter().map(|flow| FlowCosts::of(flow, &known).draw(None, 0.0, 0.0)).collect();
-    let run = |rests: &[Rest]| {
-        let (costs, quantum_ns) = (&costs, 2_000_000);
-        simulate(&pair, &SimulationSetup { costs, rests, cpus: &[0, 1], quantum_ns, seed: 5, events: 20_000 })
-    };
-    let was = run(&[Rest::default(); 2]).behaviour;
-    let quicker = |flow: &FlowBehaviour| FlowBehaviour {
-        per_s: flow.per_s * 2.0,
-        round_trip_ns: flow.round_trip_ns.map(|ns| ns / 2.0),
-    };
-    let measured = Measured {
-        flows: was.flows.iter().map(|flow| Some(quicker(flow))).collect(),
-        processes: was.processes.iter().copied().map(Some).collect(),
-        on_one_cpu: vec![None; 2],
-        slowdown: 0.0,
-        off: 0.0,
-    };
-    // A message of 64 bytes takes each end 2 µs, a little for its bytes, and a tenth less where that is missing.
-    let a_fifth = |work_ns: f64| -0.2 * (work_ns + 0.9 * 2.0 * message_ns(64.0));
-    for Rest { begin, answer, .. } in calibrated(&pair, &measured, None, 10, run) {
-        assert!((begin.work_ns - a_fifth(10_000.0)).abs() < 50.0, "{begin:?}");
-        assert!((answer.work_ns - a_fifth(30_000.0)).abs() < 50.0, "{answer:?}");
-    }
 }
 
 #[test]
