@@ -2,7 +2,7 @@
 //! simulation gives with the same mechanisms. It stays the same when mechanisms are exchanged.
 
 use super::measured::Measured;
-use super::simulation::{Rest, RestTime, Simulated, sleep_of};
+use super::simulation::{Rest, RestTime, Simulated, sleep_for};
 use model::Scenario;
 use model::scenario::Begin;
 
@@ -119,7 +119,7 @@ fn add_missing_waits(scenario: &Scenario, measured: &Measured, found: &Simulated
         for root in &roots {
             let answer = &mut rests[*root].answer;
             let more_ns = if left_ns > 0.0 { longer[*root].clamp(0.0, left_ns) } else { left_ns };
-            let wait_ns = sleep_of(answer.wait_ns + more_ns);
+            let wait_ns = sleep_for(answer.wait_ns + more_ns);
             left_ns -= wait_ns - answer.wait_ns;
             answer.wait_ns = wait_ns;
         }
@@ -128,7 +128,7 @@ fn add_missing_waits(scenario: &Scenario, measured: &Measured, found: &Simulated
         begin.wait_ns = if begin.wait_ns + left_ns < 0.0 {
             (begin.wait_ns + left_ns).max(-thought_ns)
         } else {
-            sleep_of(begin.wait_ns + left_ns)
+            sleep_for(begin.wait_ns + left_ns)
         };
     }
 }

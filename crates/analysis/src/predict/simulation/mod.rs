@@ -14,4 +14,4 @@ mod setup;
 mod tests;
 
 pub(super) use run::simulate;
-pub(super) use setup::{Rest, RestTime, Simulated, SimulationSetup, sleep_of};
+pub(super) use setup::{Rest, RestTime, Simulated, SimulationSetup, sleep_for};

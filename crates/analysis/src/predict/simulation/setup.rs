@@ -40,7 +40,7 @@ pub(in crate::predict) struct Rest {
 const LEAST_SLEEP_NS: f64 = 10_000.0;
 
 /// For how long an end sleeps that is to wait for `ns`.
-pub(in crate::predict) fn sleep_of(ns: f64) -> f64 {
+pub(in crate::predict) fn sleep_for(ns: f64) -> f64 {
     if ns < LEAST_SLEEP_NS { 0.0 } else { ns }
 }
 
@@ -73,7 +73,7 @@ impl RestTime {
     /// `ns` in all: as far as it may be CPU time work, and waiting else. Of a time that is too long already, `thought_ns` of waiting are left
     /// out before work is.
     pub(in crate::predict) fn of(self, ns: f64, thought_ns: f64) -> Self {
-        let wait_ns = if ns <= 0.0 { ns.max(-thought_ns) } else { sleep_of(ns - self.most_cpu_ns) };
+        let wait_ns = if ns <= 0.0 { ns.max(-thought_ns) } else { sleep_for(ns - self.most_cpu_ns) };
         Self { work_ns: ns - wait_ns, wait_ns, ..self }
     }
 }
