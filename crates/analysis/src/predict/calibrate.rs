@@ -9,7 +9,7 @@ use model::scenario::Begin;
 /// The share by which the CPU time of a process that was seen, or is known from costs, may be off.
 const OFF: f64 = 0.2;
 /// How many times as long as back to back messages may take a program.
-const CALLS: (f64, f64) = (0.9, 5.0);
+const MESSAGE_FACTOR: (f64, f64) = (0.9, 5.0);
 /// How much of what is missing of it each step adds: how often processes sleep changes with it.
 const STEP: f64 = 0.5;
 /// Of what share of a cycle it is not told whether it is waiting, or time in which others have the CPUs that loops keep busy.
@@ -78,12 +78,13 @@ fn add_missing_cpu(scenario: &Scenario, measured: &Measured, found: &Simulated, 
         let cpu = found.behaviour.processes[process].cpu;
         let in_messages_ns = if cpu > 0.0 { is_ns * found.messages_cpu[process] / cpu } else { 0.0 };
         let add = |rest: &mut RestTime, work_ns: f64| {
-            let before = rest.calls;
+            let before = rest.message_factor;
             let missing_ns = STEP * (was_ns - is_ns);
             if in_messages_ns > 0.0 {
-                rest.calls = (before * (1.0 + missing_ns / in_messages_ns)).clamp(CALLS.0, CALLS.1);
+                rest.message_factor =
+                    (before * (1.0 + missing_ns / in_messages_ns)).clamp(MESSAGE_FACTOR.0, MESSAGE_FACTOR.1);
             }
-            let more_ns = (rest.calls / before - 1.0) * in_messages_ns;
+            let more_ns = (rest.message_factor / before - 1.0) * in_messages_ns;
             // What was seen of work is nearly right.
             let least_ns = -(OFF * (work_ns + in_messages_ns)).min(work_ns);
             rest.work_ns = (rest.work_ns + missing_ns - more_ns).max(least_ns);

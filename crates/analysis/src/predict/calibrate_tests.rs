@@ -79,10 +79,10 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
 #[test]
 fn many_loops_of_a_busy_client_are_brought_to_what_was_measured_whose_messages_take_longer() {
     const LOOPS: usize = 50;
-    const CALLS: f64 = 1.6;
+    const FACTOR: f64 = 1.6;
     let looped = |_| Flow { server_work: us(2), client_work: us(4), ..flow(0, 1) };
     let crowd = crowd((0..LOOPS).map(looped).collect());
-    let longer = RestTime { calls: CALLS, ..RestTime::default() };
+    let longer = RestTime { message_factor: FACTOR, ..RestTime::default() };
     let truth = vec![Rest { begin: longer, answer: longer, ..Rest::default() }; LOOPS];
     // The client waits with what it sends, so that less of a cycle is a round trip.
     let sooner = |flow: &FlowBehaviour| FlowBehaviour {
@@ -92,7 +92,10 @@ fn many_loops_of_a_busy_client_are_brought_to_what_was_measured_whose_messages_t
     let measured = measured(&run(&crowd, &truth), sooner);
     let rests = calibrated(&crowd, &measured, None, 20, |rests| run(&crowd, rests));
     for Rest { begin, answer, .. } in &rests {
-        assert!((begin.calls - CALLS).abs() < 0.05 && (answer.calls - CALLS).abs() < 0.05, "{rests:?}");
+        assert!(
+            (begin.message_factor - FACTOR).abs() < 0.05 && (answer.message_factor - FACTOR).abs() < 0.05,
+            "{rests:?}"
+        );
     }
     let after = exchanged(&crowd, "slow");
     let rate =

@@ -56,6 +56,13 @@ pub(super) enum Ends {
     Apart,
 }
 
+impl Ends {
+    /// Those of a message whose receiver is on the sender's CPU, or is not.
+    pub(super) fn of(is_together: bool) -> Self {
+        if is_together { Self::Together } else { Self::Apart }
+    }
+}
+
 /// The costs of a flow as the simulation takes them: as measured, or as they might be.
 #[derive(Debug, Clone)]
 pub(super) struct DrawnCosts {
@@ -68,8 +75,8 @@ pub(super) struct DrawnCosts {
     /// What a round trip takes besides when the server works for so many nanoseconds before it answers; ascending, none where that was
     /// not measured.
     late_answers: Vec<(f64, LateAnswer)>,
-    /// By how much longer a round trip takes for caches as cold as they are on CPUs that were idle. On one that was busy, messages cost what
-    /// they do back to back: PostgreSQL with all of its clients on one CPU gains no more from a Unix socket than that.
+    /// By how much longer a round trip takes for caches as cold as they are on CPUs that were idle. What messages cost more than back to back on
+    /// one that was busy is told by the CPU time of the program (`calibrate`).
     cold_ns: f64,
     /// How often a receiver that sleeps is put on the sender's CPU though another is idle.
     pub(super) stay: f64,

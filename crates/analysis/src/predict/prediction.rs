@@ -36,11 +36,11 @@ const COLDNESS: (f64, f64) = (0.7, 1.3);
 const COLD_WORK_NS: f64 = 15_000.0;
 /// By how much of it what a program's messages take longer than back to back may differ from one mechanism to another. A program in C that went
 /// through 512 KiB of code and as much memory between messages had those of a Unix socket take 3.4 times as long, and those of TCP 3.1 times.
-const OTHER_CALLS: f64 = 0.3;
+const OTHER_FACTOR: f64 = 0.3;
 /// For how long a thread keeps its CPU while another waits for it: from a slice of Linux with one CPU to that with many.
 const QUANTUM_NS: (u64, u64) = (700_000, 2_800_000);
-/// How many steps the calibration has, from nothing and from what is nearly right. With four flows that wait for one another, each step takes
-/// a quarter of what is missing: after 10, predictions of one recording differed by a third from seed to seed.
+/// How many steps the calibration has, from nothing and from what is nearly right. Of several loops, the first half of them finds CPU times, and
+/// what is left after that is waiting, or is not.
 const FIRST_STEPS: usize = 40;
 const NEXT_STEPS: usize = 3;
 
@@ -272,8 +272,9 @@ fn rests_after(rests: &[Rest], scenarios: [&Scenario; 2], seed: u64) -> Vec<Rest
             return *rest;
         }
         let mut random = SmallRng::seed_from_u64(of_mechanism(after, seed).rotate_left(16));
-        let share = random.random_range(1.0 - OTHER_CALLS..=1.0 + OTHER_CALLS);
-        let with = |end: RestTime| RestTime { calls: 1.0 + share * (end.calls - 1.0), ..end };
+        let share = random.random_range(1.0 - OTHER_FACTOR..=1.0 + OTHER_FACTOR);
+        let with =
+            |end: RestTime| RestTime { message_factor: 1.0 + share * (end.message_factor - 1.0), ..end };
         Rest { begin: with(rest.begin), answer: with(rest.answer), ..*rest }
     };
     rests.iter().zip(before.iter().zip(after)).map(of).collect()

@@ -165,7 +165,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen, which takes `cost` if that CPU is idle.
+    /// Wakes process `at`, if it sleeps and has something to do, on `cpu` if one was chosen. `cost` is what that takes: sleep on any CPU, the
+    /// rest if it is idle.
     fn wake(&mut self, at: usize, cpu: Option<usize>, cost: WakeCost) {
         let process = &mut self.processes[at];
         if process.state != ThreadState::Asleep || !process.has_work() {
@@ -238,7 +239,7 @@ impl<'a> Run<'a> {
         let message = process.inbox.pop_front()?;
         let slept = std::mem::take(&mut process.slept);
         let flow = &self.scenario.flows[message.flow];
-        let ends = if message.is_together { Ends::Together } else { Ends::Apart };
+        let ends = Ends::of(message.is_together);
         let cost = if flow.is_stream() {
             self.read_cost(at, &message, slept)
         } else {
@@ -344,7 +345,7 @@ impl<'a> Run<'a> {
             Step::Answer { flow, to } => self.answer(at, activity, flow, to),
             Step::AnswerSent { flow, bytes, is_together, cpu, to, work_ns } => {
                 let from = self.scenario.flows[flow].from;
-                let ends = if is_together { Ends::Together } else { Ends::Apart };
+                let ends = Ends::of(is_together);
                 let cost = self.message_cost(from, flow, FlowEnd::From, bytes, ends);
                 let slept = self.setup.costs[flow].slept(FlowEnd::From, bytes as f64, ends);
                 let late = self.late_answer(flow, cpu, ends, work_ns);
@@ -439,7 +440,7 @@ impl<'a> Run<'a> {
     fn sent(&mut self, at: usize, activity: usize, message: Arrived, cpu: usize, left: u32) {
         let Arrived { flow, bytes, is_whole, is_together, .. } = message;
         let to = self.scenario.flows[flow].to;
-        let ends = if is_together { Ends::Together } else { Ends::Apart };
+        let ends = Ends::of(is_together);
         let slept = self.setup.costs[flow].slept(FlowEnd::To, bytes as f64, ends);
         let cost = self.message_wake(flow, FlowEnd::To, bytes, cpu);
         self.processes[to].inbox.push_back(message);
@@ -462,7 +463,7 @@ impl<'a> Run<'a> {
             self.processes[at].activity(activity).map_or(self.now_ns, |activity| activity.began_ns);
         // What nothing explains may be anywhere in the round trip, and is no time that passes between receiving and answering.
         let rest = self.setup.rests[flow].answer;
-        let unexplained_ns = whole((rest.work_ns + rest.wait_ns).max(0.0));
+        let unexplained_ns = whole(rest.ns().max(0.0));
         let work_ns = self.now_ns.saturating_sub(taken_ns + unexplained_ns);
         let late = self.late_answer(flow, cpu, ends, work_ns);
         let server_ns = late.map_or(0.0, |late| late.server_ns);
@@ -496,14 +497,14 @@ impl<'a> Run<'a> {
         };
         self.channels[flow].sent += 1;
         self.channels[flow].sent_together += u64::from(cpu == own);
-        (cpu, if cpu == own { Ends::Together } else { Ends::Apart })
+        (cpu, Ends::of(cpu == own))
     }
 
     /// What `end` of a flow with answers, which is process `at`, does for a message of `bytes`.
     fn message_cost(&mut self, at: usize, flow: usize, end: FlowEnd, bytes: u64, ends: Ends) -> EndCost {
         let rest = &self.setup.rests[flow];
         let rest = if end == FlowEnd::From { rest.begin } else { rest.answer };
-        let cost = self.setup.costs[flow].answered(end, bytes as f64, ends).times(rest.calls);
+        let cost = self.setup.costs[flow].answered(end, bytes as f64, ends).times(rest.message_factor);
         self.processes[at].messages_ns += cost.cpu_ns;
         cost
     }

@@ -53,14 +53,14 @@ pub(in crate::predict) struct RestTime {
     pub(in crate::predict) wait_ns: f64,
     /// How many times as long as back to back the program's messages take while it is awake, for the caches and the memory in which they find
     /// what they need.
-    pub(in crate::predict) calls: f64,
+    pub(in crate::predict) message_factor: f64,
     /// How much of the time that is missing may be CPU time.
     pub(in crate::predict) most_cpu_ns: f64,
 }
 
 impl Default for RestTime {
     fn default() -> Self {
-        Self { work_ns: 0.0, wait_ns: 0.0, calls: 1.0, most_cpu_ns: 0.0 }
+        Self { work_ns: 0.0, wait_ns: 0.0, message_factor: 1.0, most_cpu_ns: 0.0 }
     }
 }
 

@@ -14,7 +14,7 @@ impl Run<'_> {
     /// there, also of messages behind, which then cost no further call, and makes as much room.
     pub(super) fn read_cost(&mut self, at: usize, part: &Arrived, slept: bool) -> EndCost {
         let (costs, flow) = (&self.setup.costs[part.flow], &self.scenario.flows[part.flow]);
-        let ends = if part.is_together { Ends::Together } else { Ends::Apart };
+        let ends = Ends::of(part.is_together);
         let read_bytes = flow.read.map_or(part.whole_bytes, |read| read.0).max(1);
         let reads = part.whole_bytes.div_ceil(read_bytes).max(1) as f64;
         let bytes = part.whole_bytes.min(read_bytes) as f64;
