@@ -33,10 +33,7 @@ pub const CARDS: &[Card] = &[
     card("context-switch", CardKind::Floor, &[Workload::Latency], true),
     card("cache-line", CardKind::Floor, &[Workload::Latency], true),
     card("remote-wake", CardKind::Floor, &[Workload::Latency], false),
-    with(
-        &[param("delay", Domain::Duration, None)],
-        card("null", CardKind::Mechanism, TWO_ENDED, true),
-    ),
+    with(&[param("delay", Domain::Duration, None)], card("null", CardKind::Mechanism, TWO_ENDED, true)),
     card("memcpy", CardKind::Operation, &[Workload::Cost], true),
     card("syscall", CardKind::Operation, &[Workload::Cost], false),
 ];

@@ -2,15 +2,15 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use analysis::compare::{ComparisonOptions, PairedRatios, ComparisonVerdict, compare, compare_paired};
-use model::record::{Line, Results};
+use analysis::compare::{ComparisonOptions, ComparisonVerdict, PairedRatios, compare, compare_paired};
 use analysis::host_speed::FullSpeed;
+use analysis::study::evaluate;
 use analysis::summary::recompute;
+use analysis::summary::{summarise, warnings};
+use libfuzzer_sys::fuzz_target;
+use model::record::{Line, Results};
 use model::results::{parse, to_line};
 use model::testing::lines;
-use analysis::study::evaluate;
-use analysis::summary::{summarise, warnings};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut results) = parse(bytes, "fuzz") else { return };
@@ -25,18 +25,23 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(drawn.conclusions.len(), study.conclusions.len());
     }
 
-    let comparison = compare(std::slice::from_ref(&results), std::slice::from_ref(&results), ComparisonOptions::default());
+    let comparison =
+        compare(std::slice::from_ref(&results), std::slice::from_ref(&results), ComparisonOptions::default());
     assert_eq!(comparison.cases.len() + comparison.floors.len(), results.records.len());
     assert!(comparison.only_in_a.is_empty() && comparison.only_in_b.is_empty());
     for case in comparison.cases.iter().chain(&comparison.floors) {
-        assert!(matches!(case.verdict, ComparisonVerdict::NoDifference | ComparisonVerdict::CannotTell), "{case:?}");
+        assert!(
+            matches!(case.verdict, ComparisonVerdict::NoDifference | ComparisonVerdict::CannotTell),
+            "{case:?}"
+        );
         assert!(case.ratio.is_none_or(|ratio| ratio.ratio == 1.0), "{case:?}");
     }
     let mut slower = results.clone();
     for sample in slower.records.iter_mut().flat_map(|record| &mut record.samples) {
         sample.elapsed_ns *= 2.0;
     }
-    let twice = compare(std::slice::from_ref(&results), std::slice::from_ref(&slower), ComparisonOptions::default());
+    let twice =
+        compare(std::slice::from_ref(&results), std::slice::from_ref(&slower), ComparisonOptions::default());
     for case in twice.cases.iter().chain(&twice.floors) {
         assert!(case.ratio.is_none_or(|ratio| (ratio.ratio - 2.0).abs() < 1e-9), "{case:?}");
         assert!(case.verdict != ComparisonVerdict::Faster, "{case:?}");
@@ -46,8 +51,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(!json.contains("[null"), "{json}");
 
     let pairs = results.records.iter().zip(results.records.iter().skip(1));
-    let pairs = pairs
-        .map(|(a, b)| PairedRatios::of(a.case.key(), [&a.case, &b.case], [&a.samples, &b.samples]));
+    let pairs =
+        pairs.map(|(a, b)| PairedRatios::of(a.case.key(), [&a.case, &b.case], [&a.samples, &b.samples]));
     let paired = compare_paired(&pairs.collect::<Vec<_>>(), ComparisonOptions::default());
     let finite = |ratio: model::estimate::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
     assert!(paired.iter().all(|pair| pair.ratio.is_none_or(finite)));

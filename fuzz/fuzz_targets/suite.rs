@@ -3,14 +3,14 @@
 
 #![no_main]
 
+use analysis::study::evaluate;
+use analysis::study::evaluated::StudyVerdict;
 use fuzz::CARDS;
 use libfuzzer_sys::fuzz_target;
+use model::block::Block;
 use model::card::Support;
-use analysis::study::evaluated::StudyVerdict;
 use model::plan::{PlanEntry, plan};
 use model::study::Study;
-use analysis::study::evaluate;
-use model::block::Block;
 use model::suite::Suite;
 use model::topology::{Cpu, Topology};
 use model::{Endpoints, Pace, Percent, Spec};
@@ -32,7 +32,8 @@ fuzz_target!(|text: &str| {
 
     // Text can ask for a product of millions of cases; the plan is as large, and slow to look through.
     let cases = |block: &Block| {
-        let axes = [block.workloads.len(), block.placements.len(), block.sizes.len().max(1), block.paces.len()];
+        let axes =
+            [block.workloads.len(), block.placements.len(), block.sizes.len().max(1), block.paces.len()];
         axes.iter().product::<usize>() * block.specs.len()
     };
     if suite.blocks.iter().map(cases).sum::<usize>() > 1000 {
@@ -59,7 +60,10 @@ fn keep_and_draw(study: &Study) {
     assert_eq!(study.check(), Ok(()));
     let none = model::results::parse(HEADER.as_bytes(), "header").expect("the header is good");
     for conclusion in evaluate(study, &none).conclusions {
-        assert!(matches!(conclusion.verdict, StudyVerdict::NotMeasured(_) | StudyVerdict::Undecided), "{conclusion:?}");
+        assert!(
+            matches!(conclusion.verdict, StudyVerdict::NotMeasured(_) | StudyVerdict::Undecided),
+            "{conclusion:?}"
+        );
     }
 }
 
@@ -113,7 +117,9 @@ fn text_of(suite: &Suite) -> String {
             });
             texts.filter_map(|pace| Some(pace.strip_prefix(kind)?.to_owned())).collect::<Vec<_>>().join(",")
         });
-        for (name, list) in [("think_times", think_times), ("rates", rates)].iter().filter(|(_, list)| !list.is_empty()) {
+        for (name, list) in
+            [("think_times", think_times), ("rates", rates)].iter().filter(|(_, list)| !list.is_empty())
+        {
             let _ = writeln!(out, "{name} = {}", quoted(list));
         }
         let sizes: Vec<String> = block.sizes.iter().map(ToString::to_string).collect();

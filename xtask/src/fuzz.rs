@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: every fuzz target for a while; and a check that they can be built, with any toolchain.
+//! `cargo xtask fuzz`: every fuzz target for a while. That they can be built, the lints tell.
 
 use crate::steps::{cargo, root, step};
 use std::process::Command;
@@ -16,13 +16,6 @@ pub fn run(seconds: &str) -> Result<(), String> {
         step(&format!("fuzz {target} for {seconds} s"), &mut command(target, &[limit])?)?;
     }
     Ok(())
-}
-
-/// Checks the targets with the toolchain that builds all else, so that a change of the code does not leave them behind.
-pub fn check() -> Result<(), String> {
-    let mut check = cargo(&["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
-    // The fuzzer itself is not compiled, for nothing is linked.
-    step("fuzz targets", check.env("CUSTOM_LIBFUZZER_PATH", "/dev/null").env("RUSTFLAGS", "-D warnings"))
 }
 
 /// Builds every target. The campaign does it before its time begins.

@@ -1,4 +1,4 @@
-//! The project's own tasks: `cargo xtask test`, `tidy`, `campaign`, `fuzz`, `docs`, `studies`, `dist`, `bench`. Not part of what users install.
+//! The project's own tasks: `cargo xtask test`, `release`, `tidy`, `campaign`, `fuzz`, `docs`, `studies`, `bench`. Not part of what users install.
 //!
 //! Without the feature `crates` it is small and quick to build, for every test begins with building it. What needs
 //! ipcmark's own crates, `campaign`, `docs` and `bench`, is done by a second build of it, which this one starts.
@@ -8,20 +8,20 @@
 mod bench;
 #[cfg(feature = "crates")]
 mod campaign;
-mod dist;
 #[cfg(feature = "crates")]
 mod docs;
 mod fuzz;
 #[cfg(feature = "crates")]
 mod namespaces;
+mod notes;
 mod programs;
 mod python;
+mod release;
 mod rust_tests;
-mod skipped;
-mod skips;
 mod steps;
 mod studies;
 mod test;
+mod test_notes;
 mod tidy;
 
 use std::process::ExitCode;
@@ -45,8 +45,8 @@ usage: cargo xtask TASK
                  static [SECONDS]: the static binary beside cargo's own build;
                  memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
-  dist           make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials
-  dist --emulate run the unit tests and the conformance suite of the other machine types, emulated
+  release        make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials;
+                 test the package, and the other machine types, emulated
   campaign [MINUTES [PART…]]
                  kill, fill, starve, cut links, fuzz and model-check for so long (default 60); prints a table.
                  PART is loom, miri, kills, hosts or fuzz
@@ -61,8 +61,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
-        ["dist"] => dist::all(),
-        ["dist", "--emulate"] => dist::emulated::run(),
+        ["release"] => release::all(),
         ["studies", files @ ..] if !files.is_empty() => studies::write(files),
         _ => with_crates(&words),
     };

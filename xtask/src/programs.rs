@@ -9,28 +9,34 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What is needed: whether it is here, and its package in Debian and its kin.
-fn needed() -> [(bool, &'static str); 14] {
-    [
-        (any_runs(&["strace"]), "strace"),
-        (any_runs(&["perf"]), "linux-perf"),
-        (any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
-        (viewer::directory().is_some(), viewer::PACKAGE),
-        (
-            ["unshare", "setpriv", "prlimit", "taskset"].iter().all(|program| any_runs(&[program])),
-            "util-linux",
-        ),
-        (any_runs(&["script"]), "bsdutils"),
-        (is_here_or_unwanted("sshd"), "openssh-server"),
-        (is_here_or_unwanted("munged"), "munge"),
-        (is_here_or_unwanted("slurmctld"), "slurmctld"),
-        (is_here_or_unwanted("slurmd"), "slurmd"),
-        (is_here_or_unwanted("sinfo"), "slurm-client"),
-        (any_runs(&["lintian"]), "lintian"),
-        (any_runs(&["musl-gcc"]), "musl-tools"),
-        (runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
-    ]
-}
+/// A program that is needed: whether it is here, and its package in Debian and its kin.
+type Needed = (fn() -> bool, &'static str);
+
+/// What tests need.
+pub const OF_TESTS: [Needed; 12] = [
+    (|| any_runs(&["strace"]), "strace"),
+    (|| any_runs(&["perf"]), "linux-perf"),
+    (|| any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
+    (|| viewer::directory().is_some(), viewer::PACKAGE),
+    (
+        || ["unshare", "setpriv", "prlimit", "taskset"].iter().all(|program| any_runs(&[program])),
+        "util-linux",
+    ),
+    (|| any_runs(&["script"]), "bsdutils"),
+    (|| is_here_or_unwanted("sshd"), "openssh-server"),
+    (|| is_here_or_unwanted("munged"), "munge"),
+    (|| is_here_or_unwanted("slurmctld"), "slurmctld"),
+    (|| is_here_or_unwanted("slurmd"), "slurmd"),
+    (|| is_here_or_unwanted("sinfo"), "slurm-client"),
+    (|| runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
+];
+/// What a release needs.
+pub const OF_A_RELEASE: [Needed; 4] = [
+    (|| any_runs(&["lintian"]), "lintian"),
+    (|| any_runs(&["musl-gcc"]), "musl-tools"),
+    (|| any_runs(&["aarch64-linux-gnu-gcc"]), "gcc-aarch64-linux-gnu"),
+    (|| any_runs(&["qemu-aarch64"]), "qemu-user"),
+];
 
 /// Whether `program` is here, or is a service's, which is installed where `CI=true` alone: packages of services start them.
 fn is_here_or_unwanted(program: &str) -> bool {
@@ -40,43 +46,48 @@ fn is_here_or_unwanted(program: &str) -> bool {
 }
 
 /// Packages that are being installed, while cargo compiles.
-pub struct Installing(Option<Child>);
+pub struct Installing {
+    needed: &'static [Needed],
+    installer: Option<Child>,
+}
 
 impl Installing {
-    /// Starts to install what is missing, where that can be done. Tests that miss something say so themselves.
-    pub fn start() -> Self {
-        let missing = needed().into_iter().filter(|(is_here, _)| !is_here);
-        let missing: Vec<&str> = missing.map(|(_, package)| package).collect();
+    /// Starts to install what is missing of `needed`, where that can be done. Tests that miss something say so themselves.
+    pub fn start(needed: &'static [Needed]) -> Self {
+        let missing = missing(needed);
         if missing.is_empty() || !is_root() || !any_runs(&["apt-get"]) {
-            return Self(None);
+            return Self { needed, installer: None };
         }
-        match install(&missing) {
+        let names = missing.join(", ");
+        let installer = match install(&missing) {
             Ok(child) => {
-                println!(
-                    "== installing {} meanwhile; target/packages.log has what apt-get says",
-                    missing.join(", ")
-                );
-                Self(Some(child))
+                println!("== installing {names} meanwhile; target/packages.log has what apt-get says");
+                Some(child)
             }
             Err(error) => {
-                println!("not installed: {}: {error}", missing.join(", "));
-                Self(None)
+                println!("not installed: {names}: {error}");
+                None
             }
-        }
+        };
+        Self { needed, installer }
     }
 
     /// Waits until all is installed, and says what is still missing.
     pub fn finish(self) {
-        let Some(mut child) = self.0 else { return };
+        let Some(mut child) = self.installer else { return };
         println!("== waiting for packages");
         // Each package succeeds or fails by itself: what counts is what is here afterwards.
         let _ = child.wait();
-        let missing = needed().into_iter().filter(|(is_here, _)| !is_here);
-        let missing: Vec<&str> = missing.map(|(_, package)| package).collect();
+        let missing = missing(self.needed);
         if !missing.is_empty() {
             println!("not installed: {}; see target/packages.log", missing.join(", "));
         }
     }
+}
+
+/// The packages of those of `needed` that are not here.
+fn missing(needed: &[Needed]) -> Vec<&'static str> {
+    needed.iter().filter(|(is_here, _)| !is_here()).map(|(_, package)| *package).collect()
 }
 
 /// Starts to install `packages`, one by one: Debian's kin lack some of them. Without a network the tests run all the same.

@@ -1,7 +1,7 @@
 //! The checks of the Python package: format, lints, types, tests, in a virtual environment under `target`. It is made while
 //! cargo compiles. Nothing here knows what the package does.
 
-use crate::skipped::Skipped;
+use crate::notes::Notes;
 use crate::steps::{root, step};
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -27,11 +27,11 @@ impl Environment {
         Self(make().map_err(|error| error.to_string()))
     }
 
-    /// Makes every check; `skipped` keeps what is left out.
-    pub fn check(self, skipped: &Skipped) -> Result<(), String> {
+    /// Makes every check; `notes` keep what is left out.
+    pub fn check(self, notes: &Notes) -> Result<(), String> {
         let made = self.0.and_then(|mut child| child.wait().map_err(|error| error.to_string()));
         if !made.is_ok_and(|status| status.success()) {
-            return skipped.tool_is_missing(
+            return notes.tool_is_missing(
                 "the Python package is not tested: it needs python3 of 3.11 or later with venv, and packages from PyPI; \
                  target/python.log has the error",
             );
@@ -39,7 +39,7 @@ impl Environment {
         for (name, words) in STEPS {
             let mut command = Command::new(environment().join("bin").join(words[0]));
             command.args(&words[1..]).current_dir(package()).env("IPCMARK_BINARY", binary());
-            step(name, skipped.noted_by(&mut command))?;
+            step(name, notes.noted_by(&mut command))?;
         }
         Ok(())
     }

@@ -1,111 +1,297 @@
-//! Running the Rust tests: a few that fail are run once more, each by itself, and named at the end. It does not choose which tests there are.
-//!
-//! Some tests measure, on a host that others use too. A fault of the code fails both times; what fails only beside other tests is
-//! shown in the last lines, to be mended too.
+//! The Rust tests: each in a process of its own, several at once, for most of them wait. It says what failed and what was slow; it
+//! does not choose which tests there are.
 
-use crate::skipped::Skipped;
-use crate::steps::{cargo, ended};
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use crate::notes::Notes;
+use crate::steps::{cargo, target};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-/// So many tests at most may fail beside others. Where more fail, there is a cause that running them again would hide.
-const AT_MOST: usize = 3;
+/// So many tests at once for each CPU: most of them sleep most of the time.
+const AT_ONCE_PER_CPU: usize = 4;
+/// Of these programs one test runs at a time: endpoints that spin take the CPUs from one another, and deaths come at moments that
+/// are sought.
+const IN_TURN: [&str; 2] = ["--test conformance", "--test deaths"];
+/// A test that takes longer hangs. It is no measure of speed: none takes a tenth of it on busy CPUs.
+const HANGS_AFTER: Duration = Duration::from_secs(900);
+/// A test that takes longer is to say why.
+const SLOW: Duration = Duration::from_secs(5);
+/// So many of the slowest are printed.
+const SHOWN: usize = 10;
 
-/// Runs every Rust test that cargo's arguments `all` select.
-pub fn run(all: &[&str], skipped: &Skipped) -> Result<(), String> {
-    let mut every = cargo(&["test", "--no-fail-fast"]);
-    let (outcome, lines) = shown("tests", skipped.noted_by(every.args(all)))?;
-    let failed = match (outcome, failed(&lines)) {
-        (Ok(()), _) => return Ok(()),
-        (Err(_), Some(names)) if (1..=AT_MOST).contains(&names.len()) => names,
-        (Err(error), _) => return Err(error),
-    };
-    for name in &failed {
-        let mut alone = cargo(&["test"]);
-        alone.args(all).args(["--", "--exact", "--test-threads", "1", name]);
-        let (outcome, lines) = shown(&format!("{name}, by itself"), skipped.noted_by(&mut alone))?;
-        outcome?;
-        if !lines.iter().any(|line| line.starts_with(&format!("test {name} ")) && line.ends_with("ok")) {
-            return Err(format!("{name} was not found again; run it by itself"));
-        }
-    }
-    println!(
-        "== failed beside other tests and passed alone, which is a fault of the test: {}",
-        failed.join(", ")
-    );
-    Ok(())
+/// A program of tests that cargo has built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestProgram {
+    package: String,
+    /// What cargo's arguments call it: `--lib`, or `--test all`.
+    pub selected_by: String,
+    path: PathBuf,
+    /// Where cargo runs it.
+    directory: PathBuf,
 }
 
-/// Runs `command` and shows what it writes to its standard output: how it ended, and those lines.
-fn shown(name: &str, command: &mut Command) -> Result<(Result<(), String>, Vec<String>), String> {
-    println!("== {name}");
-    let failed = |error: std::io::Error| format!("{name}: {error}");
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let mut lines = Vec::new();
-    for line in BufReader::new(child.stdout.take().expect("a pipe was asked for")).split(b'\n') {
-        let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
-        println!("{line}");
-        lines.push(line);
-    }
-    let status = child.wait().map_err(failed)?;
-    Ok((ended(name, command, status), lines))
+/// A test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Test {
+    program: TestProgram,
+    name: String,
 }
 
-/// The tests that failed, from what the programs of tests wrote; `None` if one of the programs did not say.
-fn failed(lines: &[String]) -> Option<Vec<String>> {
-    let programs = lines.iter().filter(|line| line.starts_with("running ") && line.contains(" test")).count();
-    let results: Vec<&String> = lines.iter().filter(|line| line.starts_with("test result: ")).collect();
-    let count = |line: &&String| -> Option<usize> {
-        line.split("; ").find_map(|part| part.strip_suffix(" failed")).and_then(|count| count.parse().ok())
+impl Test {
+    /// Its name among those of all programs.
+    fn full_name(&self) -> String {
+        format!("{} {} {}", self.program.package, self.program.selected_by, self.name)
+    }
+
+    /// Whether it runs while no other test of its program does.
+    fn is_in_turn(&self) -> bool {
+        IN_TURN.contains(&self.program.selected_by.as_str())
+    }
+
+    /// The process that runs it alone. Its output goes to `log`.
+    fn command(&self, log: &File, notes: &Notes) -> std::io::Result<Command> {
+        let mut command = Command::new(&self.program.path);
+        command.args(["--exact", &self.name]).current_dir(&self.program.directory);
+        command.env("CARGO_MANIFEST_DIR", &self.program.directory);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+        notes.noted_by(&mut command);
+        Ok(command)
+    }
+}
+
+/// Which tests are run, and how.
+#[derive(Clone, Copy)]
+pub struct Selection {
+    /// Whether this test of the program is.
+    pub is_wanted: fn(&TestProgram, &str) -> bool,
+    /// The environment variables that all of them have.
+    pub variables: &'static [(&'static str, &'static str)],
+}
+
+/// How a test ended.
+struct Ended {
+    test: Test,
+    took: Duration,
+    /// What it printed, if it failed.
+    failure: Option<String>,
+}
+
+/// Builds the programs of all tests that cargo's `arguments` select.
+pub fn build(arguments: &[&str]) -> Result<Vec<TestProgram>, String> {
+    let mut build = cargo(&["test", "--no-run", "--message-format", "json-render-diagnostics"]);
+    let built = build.args(arguments).stderr(Stdio::inherit()).output();
+    let built = built.map_err(|error| format!("cargo test --no-run: {error}"))?;
+    if !built.status.success() {
+        return Err(format!("cargo test --no-run ended with {}", built.status));
+    }
+    Ok(String::from_utf8_lossy(&built.stdout).lines().filter_map(program).collect())
+}
+
+/// The program of tests of which a line of cargo's messages speaks.
+fn program(line: &str) -> Option<TestProgram> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let (target, is_test) = (&message["target"], message["profile"]["test"] == true);
+    let path = message["executable"].as_str().filter(|_| is_test)?;
+    let name = target["name"].as_str()?;
+    let selected_by = match target["kind"][0].as_str()? {
+        "lib" => "--lib".to_owned(),
+        kind => format!("--{kind} {name}"),
     };
-    let counts: Option<Vec<usize>> = results.iter().map(count).collect();
-    // Every program lists the output of what failed, and then the names alone.
-    let mut names = Vec::new();
-    for list in lines.split(|line| line == "failures:").skip(1) {
-        let block: Vec<&String> =
-            list.iter().skip_while(|line| line.is_empty()).take_while(|line| !line.is_empty()).collect();
-        if block.iter().all(|line| line.starts_with("    ")) {
-            names.extend(block.iter().map(|line| line.trim().to_owned()));
+    let directory = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let package = directory.file_name()?.to_str()?.to_owned();
+    Some(TestProgram { package, selected_by, path: path.into(), directory })
+}
+
+/// Runs those of the tests of `programs` that are in `selection`.
+pub fn run(programs: &[TestProgram], selection: Selection, notes: &Notes) -> Result<(), String> {
+    let mut tests = Vec::new();
+    for program in programs {
+        tests
+            .extend(tests_of(program)?.into_iter().filter(|test| (selection.is_wanted)(program, &test.name)));
+    }
+    let ended = run_all(in_order(tests), selection.variables, notes)?;
+    print_slowest(&ended, notes);
+    let failed: Vec<&Ended> = ended.iter().filter(|one| one.failure.is_some()).collect();
+    for Ended { test, failure, .. } in &failed {
+        println!("\n-- failed: {}\n{}", test.full_name(), failure.as_deref().unwrap_or_default());
+        println!(
+            "-- again: cargo test --workspace --all-features {} -- --exact {}",
+            test.program.selected_by, test.name
+        );
+    }
+    failed.iter().for_each(|one| println!("FAILED {}", one.test.full_name()));
+    println!("\ntests: {} passed, {} failed\n", ended.len() - failed.len(), failed.len());
+    if failed.is_empty() { Ok(()) } else { Err(format!("{} tests failed", failed.len())) }
+}
+
+/// What `program` has.
+fn tests_of(program: &TestProgram) -> Result<Vec<Test>, String> {
+    let mut list = Command::new(&program.path);
+    let listed = list.args(["--list", "--format", "terse"]).current_dir(&program.directory).output();
+    let listed = listed.map_err(|error| format!("{}: {error}", program.path.display()))?;
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let names = names.lines().filter_map(|line| line.strip_suffix(": test"));
+    Ok(names.map(|name| Test { program: program.clone(), name: name.to_owned() }).collect())
+}
+
+/// The slow ones first, so that none of them is what all wait for at the end: as the last run here found them, and where nothing
+/// is known those that run the whole program before those of a library.
+fn in_order(mut tests: Vec<Test>) -> VecDeque<Test> {
+    let known = fs::read_to_string(times_file()).unwrap_or_default();
+    let took_ms = |test: &Test| {
+        let name = test.full_name();
+        let line = known.lines().find_map(|line| line.strip_suffix(&name)?.trim_end().parse::<u64>().ok());
+        let unknown = if test.program.selected_by == "--lib" { 0 } else { SLOW.as_millis() as u64 };
+        line.unwrap_or(unknown)
+    };
+    tests.sort_by_cached_key(|test| std::cmp::Reverse((test.is_in_turn(), took_ms(test))));
+    tests.into()
+}
+
+/// Where the next run finds how long each test took.
+fn times_file() -> PathBuf {
+    target("test-times")
+}
+
+/// Runs `tests`, several at once.
+fn run_all(tests: VecDeque<Test>, variables: &[(&str, &str)], notes: &Notes) -> Result<Vec<Ended>, String> {
+    let logs = target("test-logs");
+    fs::create_dir_all(&logs).map_err(|error| format!("{}: {error}", logs.display()))?;
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from) * AT_ONCE_PER_CPU;
+    println!("{} tests, {at_once} at once", tests.len());
+    let queue = Mutex::new(Queue { left: tests, in_turn: Vec::new(), ended: Vec::new() });
+    std::thread::scope(|threads| {
+        for nth in 0..at_once {
+            let (queue, log) = (&queue, logs.join(nth.to_string()));
+            threads.spawn(move || work(queue, |test| run_one(test, &log, variables, notes)));
+        }
+    });
+    let ended = queue.into_inner().expect("nobody panics with it").ended;
+    let times: Vec<String> =
+        ended.iter().map(|one| format!("{} {}\n", one.took.as_millis(), one.test.full_name())).collect();
+    fs::write(times_file(), times.concat())
+        .map_err(|error| format!("{}: {error}", times_file().display()))?;
+    Ok(ended)
+}
+
+/// Tests that are still to be run, and those that were.
+struct Queue {
+    left: VecDeque<Test>,
+    /// The programs of the tests that run now and are [`IN_TURN`].
+    in_turn: Vec<TestProgram>,
+    ended: Vec<Ended>,
+}
+
+impl Queue {
+    /// The next test that may run now.
+    fn next(&mut self) -> Option<Test> {
+        let may_run = |test: &Test| !(test.is_in_turn() && self.in_turn.contains(&test.program));
+        let test = self.left.remove(self.left.iter().position(may_run)?)?;
+        if test.is_in_turn() {
+            self.in_turn.push(test.program.clone());
+        }
+        Some(test)
+    }
+
+    fn end(&mut self, ended: Ended) {
+        self.in_turn.retain(|program| *program != ended.test.program);
+        self.ended.push(ended);
+    }
+}
+
+/// Has `run` run one test of `queue` after the other until there is none.
+fn work(queue: &Mutex<Queue>, run: impl Fn(Test) -> Ended) {
+    loop {
+        let (test, is_empty) = {
+            let mut queue = queue.lock().expect("nobody panics with it");
+            (queue.next(), queue.left.is_empty())
+        };
+        match test {
+            Some(test) => {
+                let ended = run(test);
+                queue.lock().expect("nobody panics with it").end(ended);
+            }
+            None if is_empty => return,
+            // What is left has its turn later.
+            None => std::thread::sleep(Duration::from_millis(50)),
         }
     }
-    let is_whole = results.len() == programs && counts?.iter().sum::<usize>() == names.len();
-    is_whole.then_some(names)
+}
+
+/// Runs `test`; what it prints is in the file `log` until the next one.
+fn run_one(test: Test, log: &Path, variables: &[(&str, &str)], notes: &Notes) -> Ended {
+    let began = Instant::now();
+    let status =
+        File::create(log).and_then(|log| ended(test.command(&log, notes)?.envs(variables.iter().copied())));
+    let took = began.elapsed();
+    let printed = || String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+    let failure = match status {
+        Ok(Some(status)) if status.success() => None,
+        Ok(Some(status)) => Some(format!("{}{status}", printed())),
+        Ok(None) => Some(format!("{}it did not end within {HANGS_AFTER:?}, and was killed", printed())),
+        Err(error) => Some(error.to_string()),
+    };
+    let word = if failure.is_some() { "FAILED" } else { "ok" };
+    println!("{:>7.1} s  {word}  {}", took.as_secs_f64(), test.full_name());
+    Ended { test, took, failure }
+}
+
+/// How `command` ended; `None` if it did not.
+fn ended(command: &mut Command) -> std::io::Result<Option<ExitStatus>> {
+    let mut child = command.spawn()?;
+    let began = Instant::now();
+    while began.elapsed() < HANGS_AFTER {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+/// The slowest of them, and those that took long and do not say why.
+fn print_slowest(ended: &[Ended], notes: &Notes) {
+    let reasons = notes.reasons();
+    let reason = |one: &Ended| {
+        let found = reasons.iter().find(|(name, _)| *name == one.test.name);
+        found.map_or("it does not say why", |(_, why)| why.as_str()).to_owned()
+    };
+    let mut slowest: Vec<&Ended> = ended.iter().collect();
+    slowest.sort_by_key(|one| std::cmp::Reverse(one.took));
+    println!("\n== the slowest tests");
+    for one in slowest.iter().take(SHOWN).filter(|one| one.took > SLOW) {
+        println!("{:>7.1} s  {}: {}", one.took.as_secs_f64(), one.test.full_name(), reason(one));
+    }
+    let silent = slowest.iter().skip(SHOWN).filter(|one| one.took > SLOW);
+    for one in silent.filter(|one| !reasons.iter().any(|(name, _)| *name == one.test.name)) {
+        println!("{:>7.1} s  {}: {}", one.took.as_secs_f64(), one.test.full_name(), reason(one));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PASSED: &str = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored\n";
-    const FAILED: &str = "\
-running 2 tests
-test b ... ok
-test c::d ... FAILED
-
-failures:
-
----- c::d stdout ----
-thread 'c::d' panicked: no
-
-failures:
-    c::d
-
-test result: FAILED. 1 passed; 1 failed; 0 ignored
-";
-
-    fn failed_of(text: &str) -> Option<Vec<String>> {
-        failed(&text.lines().map(str::to_owned).collect::<Vec<_>>())
-    }
-
     #[test]
-    fn the_tests_that_failed_are_named() {
-        assert_eq!(failed_of(PASSED), Some(vec![]));
-        assert_eq!(failed_of(&[PASSED, FAILED, PASSED].concat()), Some(vec!["c::d".to_owned()]));
-    }
-
-    #[test]
-    fn a_program_that_ended_early_is_no_failure_of_a_test() {
-        assert_eq!(failed_of(&[FAILED, "running 2 tests\ntest e ... ok\n"].concat()), None);
-        assert_eq!(failed_of(&FAILED.replace("    c::d\n", "")), None);
+    fn programs_of_tests_are_found_in_what_cargo_says() {
+        let line = |test: bool, kind: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml",
+                "target":{{"kind":["{kind}"],"name":"n"}},"profile":{{"test":{test}}},"executable":"/r/target/n-1"}}"#
+            )
+            .replace('\n', "")
+        };
+        let found = program(&line(true, "test")).unwrap();
+        assert_eq!((found.package.as_str(), found.selected_by.as_str()), ("a", "--test n"));
+        assert_eq!(program(&line(true, "lib")).unwrap().selected_by, "--lib");
+        // The program that users run is no program of tests.
+        assert_eq!(program(&line(false, "bin")), None);
+        assert_eq!(program("Compiling"), None);
     }
 }

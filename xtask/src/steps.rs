@@ -1,6 +1,7 @@
 //! Running other programs, step by step, and saying which step failed.
 
 use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
 
 /// The root of the workspace.
 pub fn root() -> &'static std::path::Path {
@@ -29,4 +30,25 @@ pub fn step(name: &str, command: &mut Command) -> Result<(), String> {
 /// What the end of `command` means to the task.
 pub fn ended(name: &str, command: &Command, status: ExitStatus) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{name}: {command:?} ended with {status}")) }
+}
+
+/// How long each step of a task took.
+#[derive(Default)]
+pub struct Times(Vec<(&'static str, Duration)>);
+
+impl Times {
+    /// Does `step`, and keeps how long that took.
+    pub fn of<T>(&mut self, name: &'static str, step: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = step();
+        self.0.push((name, began.elapsed()));
+        done
+    }
+
+    /// Prints them as a table.
+    pub fn print(&self) {
+        println!("== time of each step");
+        self.0.iter().for_each(|(name, took)| println!("{:>7.1} s  {name}", took.as_secs_f64()));
+        println!("{:>7.1} s  in all", self.0.iter().map(|(_, took)| took.as_secs_f64()).sum::<f64>());
+    }
 }

@@ -1,38 +1,43 @@
-//! `cargo xtask test`: everything that must hold before a change lands.
+//! `cargo xtask test`: everything that must hold before a change lands. What only a release needs is in `release.rs`.
 //!
 //! Every step selects the whole workspace with all features, so that cargo compiles each crate once to check it and once
 //! to run it. A step that selected a part of the workspace would have other features of the dependencies, and compile
 //! them and all that is above them again.
 
-use crate::skipped::Skipped;
-use crate::steps::{cargo, root, step};
-use crate::{dist, fuzz, programs, python, rust_tests, tidy};
+use crate::notes::Notes;
+use crate::rust_tests::{Selection, TestProgram};
+use crate::steps::{Times, cargo, root, step};
+use crate::{programs, python, rust_tests, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
 
-/// Makes every check; the first failure ends it.
+const EVERY: Selection = Selection { is_wanted: |_, _| true, variables: &[] };
+const QUICK: Selection = Selection { is_wanted: is_quick, variables: &[("IPCMARK_TEST_MECHANISMS", FEW)] };
+
+/// Makes every check; the first step that fails ends it.
 pub fn all() -> Result<(), String> {
-    let programs = programs::Installing::start();
+    let programs = programs::Installing::start(&programs::OF_TESTS);
     let python = python::Environment::start();
-    format_tidy_lints()?;
-    // Examples, of which there are none, make cargo choose the features as tests have them.
-    step(
-        "documentation",
-        cargo(&["doc", "--no-deps", "--document-private-items", "--lib", "--bins", "--examples"])
-            .args(ALL)
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )?;
-    step("build", cargo(&["test", "--no-run"]).args(ALL))?;
-    programs.finish();
-    let skipped = Skipped::new()?;
-    let tests = rust_tests::run(&ALL, &skipped);
-    let package = tests.and_then(|()| python.check(&skipped));
-    let ring = package.and_then(|()| ring_under_loom());
-    let fuzzed = ring.and_then(|()| fuzz::check());
-    let packed = fuzzed.and_then(|()| dist::check(&skipped));
-    skipped.print();
-    packed
+    let (notes, mut times) = (Notes::new()?, Times::default());
+    let passed = format_tidy_lints(&mut times)
+        .and_then(|()| times.of("documentation", documentation))
+        .and_then(|()| times.of("build", || rust_tests::build(&ALL)))
+        .and_then(|built| {
+            times.of("waiting for packages", || programs.finish());
+            times.of("tests", || rust_tests::run(&built, EVERY, &notes))
+        })
+        .and_then(|()| times.of("Python package", || python.check(&notes)))
+        .and_then(|()| times.of("the ring under loom", ring_under_loom));
+    notes.print();
+    times.print();
+    passed
+}
+
+/// The documentation of all items, without warnings. Examples make cargo choose the features as tests have them.
+fn documentation() -> Result<(), String> {
+    let mut doc = cargo(&["doc", "--no-deps", "--document-private-items", "--lib", "--bins", "--examples"]);
+    step("documentation", doc.args(ALL).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The ring's own tests with loom's atomics, under every interleaving. Nothing but the ring can be built with these.
@@ -45,39 +50,43 @@ fn ring_under_loom() -> Result<(), String> {
     )
 }
 
-/// What `quick` runs of the tests: a name, and the arguments of cargo.
-const QUICK: [(&str, &[&str]); 3] = [
-    ("unit and property tests", &["--lib", "--bins"]),
-    ("golden transcripts and bad input", &["--test", "all", "--", "cli::"]),
-    ("conformance of a few mechanisms", &["--test", "conformance"]),
-];
-/// The mechanisms whose conformance `quick` tests: a descriptor, a socket, shared memory, and one that has no room for much.
+/// Whether `--quick` has this test: those of the libraries, the golden transcripts, bad input, and the conformance suite of [`FEW`].
+fn is_quick(program: &TestProgram, name: &str) -> bool {
+    match program.selected_by.as_str() {
+        "--test all" => name.starts_with("cli::"),
+        "--test conformance" => true,
+        selected_by => !selected_by.starts_with("--test"),
+    }
+}
+
+/// The mechanisms whose conformance `--quick` tests: a descriptor, a socket, shared memory, and one that has no room for much.
 const FEW: &str = "pipe,unix-stream,shm-ring,eventfd";
-/// What `quick` leaves out.
+/// What `--quick` leaves out.
 const LEFT_OUT: &str = "\
-left out: documentation (rustdoc); the Debian package; conformance of the other mechanisms; exact counts, restricted hosts and explanations
-of the binary; deaths of processes; pages in a browser; the ring under loom; fuzz targets; the Python package; installing what tests need.
+left out: documentation (rustdoc); conformance of the other mechanisms; exact counts, restricted hosts and explanations
+of the binary; deaths of processes; pages in a browser; the ring under loom; the Python package; installing what tests need.
 `cargo xtask test` has it all.";
 
 /// Makes the checks that are over soon; says what it leaves out.
 pub fn quick() -> Result<(), String> {
-    format_tidy_lints()?;
-    step("build", cargo(&["test", "--no-run"]).args(ALL))?;
-    let skipped = Skipped::new()?;
-    let tests = QUICK.iter().try_for_each(|(name, arguments)| {
-        step(
-            name,
-            skipped.noted_by(cargo(&["test"]).args(ALL).args(*arguments).env("IPCMARK_TEST_MECHANISMS", FEW)),
-        )
-    });
-    skipped.print();
+    let (notes, mut times) = (Notes::new()?, Times::default());
+    let passed = format_tidy_lints(&mut times)
+        .and_then(|()| times.of("build", || rust_tests::build(&ALL)))
+        .and_then(|built| times.of("tests", || rust_tests::run(&built, QUICK, &notes)));
+    notes.print();
+    times.print();
     println!("{LEFT_OUT}");
-    tests
+    passed
 }
 
-fn format_tidy_lints() -> Result<(), String> {
-    step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
-    println!("== tidy");
-    tidy::check()?;
-    step("lints", cargo(&["clippy", "--all-targets"]).args(ALL).args(["--", "-D", "warnings"]))
+fn format_tidy_lints(times: &mut Times) -> Result<(), String> {
+    times.of("format", || step("format", &mut cargo(&["fmt", "--all", "--check"])))?;
+    times.of("tidy", || {
+        println!("== tidy");
+        tidy::check()
+    })?;
+    let mut lints = cargo(&["clippy", "--all-targets"]);
+    // The fuzzer itself, in C++, is not compiled: nothing is linked.
+    lints.args(ALL).args(["--", "-D", "warnings"]).env("CUSTOM_LIBFUZZER_PATH", "/dev/null");
+    times.of("lints", || step("lints", &mut lints))
 }

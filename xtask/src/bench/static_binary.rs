@@ -1,6 +1,6 @@
 //! `cargo xtask bench static`: the static binary that users install beside the build that cargo makes, both in turn.
 
-use crate::dist;
+use crate::release;
 use crate::steps::{cargo, step, target};
 use std::process::Command;
 
@@ -10,7 +10,7 @@ const MECHANISMS: [&str; 4] = ["pipe", "unix-stream", "tcp", "shm-ring:wait=spin
 /// Measures for `seconds`, which are 60 if nothing is said.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     let time = format!("{}s", arguments.first().unwrap_or(&"60"));
-    let packed = dist::native_binary()?;
+    let packed = release::native_binary()?;
     step("cargo's own build", &mut cargo(&["build", "--release", "--package", "ipcmark"]))?;
     let mut compare = Command::new(target("release/ipcmark"));
     compare.arg("compare").arg("--against").arg(packed).args(["-s", "1,4K,64K", "--time", &time]);

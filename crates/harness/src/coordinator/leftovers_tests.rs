@@ -1,7 +1,7 @@
 //! Attacks on `clean` and the janitor by whoever can write the directory for temporary files.
 
-#[path = "../../../../xtask/src/skips.rs"]
-mod skips;
+#[path = "../../../../xtask/src/test_notes.rs"]
+mod test_notes;
 
 use super::*;
 use crate::coordinator::run_directory::remove_dead;
@@ -135,7 +135,10 @@ fn a_directory_that_others_may_write_is_not_believed() {
 fn a_directory_of_another_user_is_left_alone_with_all_that_it_names() {
     if !geteuid().is_root() {
         // `restricted.rs` of the binary cleans as an ordinary user beside directories of root.
-        return skips::skip("the tests do not run as root", "root beside directories of other users");
+        return test_notes::skip(
+            "the tests do not run as root; run `sudo cargo xtask test`",
+            "root beside directories of other users",
+        );
     }
     let parent = tempfile::tempdir().unwrap();
     let path = leftover(parent.path(), "ipcmark-run-1-0000abcd");

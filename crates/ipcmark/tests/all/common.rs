@@ -3,10 +3,10 @@
 //! A run is told from every other process of the host by its own `TMPDIR`, which its endpoints and its
 //! janitor inherit: whoever has it in its environment belongs to the run, and whatever stays in it was
 //! left behind.
-#![allow(dead_code, reason = "two programs of tests share it, and neither uses all of it")]
+#![allow(dead_code, unused_imports, reason = "two programs of tests share it, and neither uses all of it")]
 
-#[path = "../../../../xtask/src/skips.rs"]
-mod skips;
+#[path = "../../../../xtask/src/test_notes.rs"]
+mod test_notes;
 
 use model::record::{Outcome, Record, Results};
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,15 +22,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-pub use skips::{skip, tool_is_missing};
+pub use test_notes::{AS_ROOT, skip, slow, tool_is_missing};
 
 /// The binary under test.
 pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");
 
 /// How long a command may take that must end by itself: beyond it, it hangs. No measure of speed.
 pub const TIMEOUT: Duration = Duration::from_secs(180);
-/// Within what time a dead run must be gone with all that it had.
-pub const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// After what time what a dead run had was left behind. No measure of speed.
+pub const GONE_WITHIN: Duration = Duration::from_secs(60);
 /// How often something that is awaited is polled.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -316,6 +316,18 @@ pub fn kernel_objects() -> BTreeSet<String> {
     });
     let posix = ["/dev/mqueue", "/dev/shm"].into_iter().flat_map(fs::read_dir).flatten().flatten();
     sysv.chain(posix.map(|entry| entry.path().display().to_string())).collect()
+}
+
+/// Fails unless all kernel objects of this host that were not there `before` are gone within [`GONE_WITHIN`]. Those that others make and
+/// remove meanwhile do not matter.
+pub fn assert_no_kernel_objects_are_left(before: &BTreeSet<String>) {
+    let mut left: BTreeSet<String> = kernel_objects().difference(before).cloned().collect();
+    let gone = wait_until(GONE_WITHIN, || {
+        let now = kernel_objects();
+        left.retain(|object| now.contains(object));
+        left.is_empty()
+    });
+    assert!(gone, "left behind are the kernel objects {left:?}");
 }
 
 /// The results file at `path`.

@@ -217,7 +217,10 @@ fn sixteen_processes_are_all_there_may_be() {
             );
             place.assert_nothing_is_left("after a run that was out of processes");
         }
-        None => skip("no control group with pids.max can be made", "a run with 16 processes"),
+        None => skip(
+            "no control group with pids.max can be made; run `sudo cargo xtask test`",
+            "a run with 16 processes",
+        ),
     }
 }
 
@@ -226,6 +229,9 @@ fn there_are_64_mb_of_memory() {
     let files = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
     match Cgroup::new("memory", files, "67108864").filter(|_| root()) {
         Some(group) => measures_all_in(&group),
-        None => skip("no control group with a limit of memory can be made", "a run with 64 MB of memory"),
+        None => skip(
+            "no control group with a limit of memory can be made; run `sudo cargo xtask test`",
+            "a run with 64 MB of memory",
+        ),
     }
 }

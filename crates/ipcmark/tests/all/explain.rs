@@ -167,7 +167,10 @@ fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
     let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls,ptrace"))).expect(0));
     let copies = &explanation["copies"];
     if copies.is_null() {
-        return skip("system calls cannot be seen here", "copies are not tested");
+        return skip(
+            "system calls cannot be seen here; run `sudo cargo xtask test`",
+            "copies are not tested",
+        );
     }
     assert_eq!(copies["by_kernel"], 2.0);
     let of_ring = of_a_pipe("syscalls,ptrace").into_iter().map(|word| match word.as_str() {

@@ -40,7 +40,10 @@ fn path(place: &Place, words: &[&str], is_found: impl Fn(&Value) -> bool) -> Opt
         let path = &explanation["path"];
         if let Some(costs) = path["costs"].as_array() {
             if !costs.iter().any(|cost| cost["set"] == "calls") {
-                skip("system calls cannot be recorded here", "injected causes are not sought in segments");
+                skip(
+                    "system calls cannot be recorded here; run `sudo cargo xtask test`",
+                    "injected causes are not sought in segments",
+                );
                 return None;
             }
             if is_found(path) {

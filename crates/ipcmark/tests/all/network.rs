@@ -1,7 +1,7 @@
 //! A network with a delay and with losses that are known: a relay between two devices, each in a namespace of its own. What a
 //! machine does not allow is skipped with the reason.
 
-use crate::common::{IPCMARK, Place, asked, assert_none_failed, read, run, skip};
+use crate::common::{AS_ROOT, IPCMARK, Place, asked, assert_none_failed, read, run, skip};
 use crate::remote::{TwoHosts, ip};
 use model::record::Results;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -56,7 +56,10 @@ impl Relay {
         let [a, b] = match devices {
             [Ok(a), Ok(b)] => [Arc::new(a), Arc::new(b)],
             [a, b] => {
-                skip(&format!("a TUN device in a namespace: {:?} {:?}", a.err(), b.err()), untested);
+                skip(
+                    &format!("a TUN device in a namespace: {:?} {:?}; {AS_ROOT}", a.err(), b.err()),
+                    untested,
+                );
                 return None;
             }
         };

@@ -451,7 +451,10 @@ fn programs_without_communication_and_without_a_file_are_answered() {
 #[test]
 fn processes_of_others_are_refused_with_a_remedy() {
     if !root() {
-        return skip("it takes root to have processes of two users", "recording another user's process");
+        return skip(
+            "it takes root to have processes of two users; run `sudo cargo xtask test`",
+            "recording another user's process",
+        );
     }
     let place = open_place();
     let mut command = ordinary(&place, "./ipcmark");

@@ -2,8 +2,8 @@
 //! skipped with the reason.
 
 use crate::common::{
-    GONE_WITHIN, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, read, run, skip,
-    tool_is_missing, wait_until,
+    AS_ROOT, GONE_WITHIN, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, read, run,
+    skip, tool_is_missing, wait_until,
 };
 use mechanisms::registry;
 use model::card::Support;
@@ -51,7 +51,7 @@ impl TwoHosts {
         ] {
             let (done, said) = ip(&command);
             if !done {
-                skip(&format!("ip {command}: {said}"), untested);
+                skip(&format!("ip {command}: {said}; {AS_ROOT}"), untested);
                 return None;
             }
         }
@@ -186,7 +186,7 @@ fn the_wall_of_a_container_is_crossed_by_the_network_and_by_names_in_a_shared_di
     let inside = format!("{} unshare --pid --ipc --mount --fork", hosts.via());
     let tried = Command::new("sh").args(["-c", &format!("{inside} true")]).output();
     if !tried.as_ref().is_ok_and(|output| output.status.success()) {
-        return skip(&format!("{inside}: {tried:?}"), untested);
+        return skip(&format!("{inside}: {tried:?}; {AS_ROOT}"), untested);
     }
     let (place, output) = (Place::new(), "container.jsonl");
     let path = place.path(output);
@@ -265,7 +265,10 @@ fn virtual_sockets_are_measured_through_a_command_or_dropped_with_the_reason() {
     if !matches!(works, Some(Support::Yes { .. })) {
         assert_dropped(&results, "vsock", "modprobe vsock_loopback");
         assert!(!addresses.contains("vsock"), "{addresses}");
-        return skip(&format!("{works:?}"), "virtual sockets through a command are not measured");
+        return skip(
+            &format!("{works:?}; modprobe vsock_loopback"),
+            "virtual sockets through a command are not measured",
+        );
     }
     assert!(addresses.ends_with(" and vsock:1"), "{addresses}");
     let of_vsock: Vec<_> = asked(&results).filter(|record| record.case.spec.name == "vsock").collect();
@@ -292,7 +295,7 @@ fn the_rate_of_a_link_is_recovered() {
     let limit = format!("-n {} qdisc add dev eth0 root tbf rate 100mbit burst 16kb latency 20ms", hosts.a);
     let limited = Command::new("tc").args(limit.split(' ')).output();
     if !limited.as_ref().is_ok_and(|output| output.status.success()) {
-        return skip(&format!("tc {limit}: {limited:?}"), untested);
+        return skip(&format!("tc {limit}: {limited:?}; {AS_ROOT}"), untested);
     }
     let place = Place::new();
     let results = results(

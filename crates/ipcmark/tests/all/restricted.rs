@@ -3,7 +3,7 @@
 //! The run must measure what it can and say what it dropped and why, or end with an error that says what to
 //! mend. What stands for a privilege here is that the tests themselves may be run by root: then they give it up.
 
-use crate::common::{IPCMARK, Place, Said, asked, assert_none_failed, has, read, run, skip};
+use crate::common::{AS_ROOT, IPCMARK, Place, Said, asked, assert_none_failed, has, read, run, skip};
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, CardKind, Support};
 use model::record::{ClockSource, Results};
@@ -74,7 +74,7 @@ pub fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Co
         command.args(arguments);
         Some(command)
     } else {
-        skip(&format!("unshare(1) refuses: {}", tried.err.trim()), otherwise);
+        skip(&format!("unshare(1) refuses: {}; {AS_ROOT}", tried.err.trim()), otherwise);
         None
     }
 }
@@ -337,7 +337,10 @@ fn a_directory_in_which_others_rename_is_not_used() {
 #[test]
 fn an_endpoint_that_may_start_no_thread_says_so() {
     if !root() {
-        return skip("it takes root to be another user", "an endpoint without threads");
+        return skip(
+            "it takes root to be another user; run `sudo cargo xtask test`",
+            "an endpoint without threads",
+        );
     }
     let place = open_place();
     let mut command = ordinary(&place, "prlimit");

@@ -4,7 +4,7 @@
 //! kernel accounts to it. Other programs see these calls, so that what lies between can be counted exactly. `strace -c` and `perf stat` count from the start of a process to its
 //! end, warm-up included; what both can count of a whole run is compared between them.
 
-use crate::common::{IPCMARK, Place, Said, has, run, skip};
+use crate::common::{AS_ROOT, IPCMARK, Place, Said, has, run, skip};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -106,7 +106,7 @@ fn perf() -> Option<Vec<&'static str>> {
     };
     let found = ways.into_iter().find(works);
     if found.is_none() {
-        skip("perf may not use tracepoints here", OTHERWISE);
+        skip("perf may not use tracepoints here; run `sudo cargo xtask test`", OTHERWISE);
     }
     found
 }
@@ -153,7 +153,10 @@ fn strace_sees_every_call_that_is_counted_and_perf_stat_as_many_as_strace() {
         command
     });
     if said.err.contains("PTRACE") || said.err.contains("ptrace") {
-        skip(&format!("strace may not trace here: {}", said.err.trim()), "calls are not compared with it");
+        skip(
+            &format!("strace may not trace here: {}; {AS_ROOT}", said.err.trim()),
+            "calls are not compared with it",
+        );
         return;
     }
     let said = said.expect(0);
@@ -270,7 +273,7 @@ fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
     ]);
     let script = run(&mut script).expect(0).out;
     if script.contains("PERF_RECORD_LOST") {
-        skip("perf lost records", "what it counts is not compared with what explain counts");
+        skip("perf lost records; run it again", "what it counts is not compared with what explain counts");
         return;
     }
 

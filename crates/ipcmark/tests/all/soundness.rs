@@ -3,7 +3,7 @@
 //! It tests the instrument against the kernel's own account and against what is known beforehand; no number
 //! that this machine makes is tested for being good.
 
-use crate::common::{IPCMARK, Place, Said, asked, assert_none_failed, has, read, run, skip};
+use crate::common::{AS_ROOT, IPCMARK, Place, Said, asked, assert_none_failed, has, read, run, skip};
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, CardKind, Support};
 use model::record::{Outcome, Results, Sample};
@@ -91,7 +91,10 @@ fn the_kernel_sees_as_many_messages_as_a_sample_says() {
         ]);
         let said = run(strace.args([IPCMARK, "run"]).args(arguments(mechanism)));
         if said.err.contains("PTRACE") || said.err.contains("ptrace") {
-            skip(&format!("strace may not trace here: {}", said.err.trim()), "messages are not counted");
+            skip(
+                &format!("strace may not trace here: {}; {AS_ROOT}", said.err.trim()),
+                "messages are not counted",
+            );
             return;
         }
         let said = said.expect(0);
@@ -321,7 +324,10 @@ fn one_client_sends_every_message_to_every_server() {
     strace.args(["-ff", "-qq", "-y", "-e", "trace=read,write", "-o", "traces/of", IPCMARK, "run"]);
     let said = run(strace.args(arguments).args(further));
     if said.err.contains("PTRACE") || said.err.contains("ptrace") {
-        skip(&format!("strace may not trace here: {}", said.err.trim()), "messages are not counted");
+        skip(
+            &format!("strace may not trace here: {}; {AS_ROOT}", said.err.trim()),
+            "messages are not counted",
+        );
         return;
     }
     said.expect(0);

@@ -5,8 +5,8 @@
 
 use crate::ALONE;
 use crate::common::{
-    self, Place, Process, Running, Said, asked, assert_none_failed, endpoints, error, janitor,
-    kernel_objects, read, run, send, wait_until,
+    self, Place, Process, Running, Said, asked, assert_no_kernel_objects_are_left, assert_none_failed,
+    endpoints, error, janitor, kernel_objects, read, run, send, wait_until,
 };
 use mechanisms::registry;
 use model::{Case, Line, Outcome, Record, Sample};
@@ -209,8 +209,7 @@ fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
         }
         in_time
     });
-    let left = || kernel_objects().difference(&objects_before).cloned().collect::<Vec<_>>();
-    assert!(wait_until(SOON, || left().is_empty()), "left behind are the kernel objects {:?}", left());
+    assert_no_kernel_objects_are_left(&objects_before);
     let [headers, samples, records] =
         [with_header, with_samples, with_records].map(std::sync::atomic::AtomicU32::into_inner);
     eprintln!(
@@ -347,8 +346,7 @@ fn an_explanation_that_is_interrupted_says_what_it_has() {
     let place = Place::new();
     let mut command = place.ipcmark(["explain", "-m", "pipe", "-p", "unpinned", "--time", "10m"]);
     let running = Running::start(&mut command);
-    begun(&place);
-    sleep(Duration::from_millis(1500));
+    a_trial_ended(running.pid());
     running.signal(Signal::INT);
     let said = running.finish().expect(130);
     assert!(said.out.contains("pipe latency 1 unpinned"), "{said}");
@@ -363,7 +361,7 @@ fn a_signal_ends_a_run_in_order() {
             interrupt(signal, |_| sleep(Duration::from_millis(delay_ms)));
         }
         let some_samples = |place: &Place| {
-            wait_until(Duration::from_secs(20), || lines(place) > 1);
+            wait_until(common::TIMEOUT, || lines(place) > 1);
         };
         let finished = (0..3).find_map(|_| interrupt(signal, some_samples));
         eprintln!("{finished:?} of 2 cases were finished when {signal:?} came");
@@ -415,6 +413,20 @@ fn begun(place: &Place) {
     assert!(wait_until(common::TIMEOUT, has_directory), "the run did not begin");
 }
 
+/// Waits until `coordinator` has had a pair of endpoints, and has another.
+fn a_trial_ended(coordinator: i32) {
+    let mut first = Vec::new();
+    let is_another = || {
+        let now = endpoints(coordinator);
+        if first.len() < 2 {
+            first = now;
+            return false;
+        }
+        now.len() == 2 && now.iter().all(|process| !first.contains(process))
+    };
+    assert!(wait_until(common::TIMEOUT, is_another), "no trial ended");
+}
+
 /// Waits until `coordinator` has both endpoints of a trial that lasts, and gives them.
 fn lasting_endpoints(coordinator: i32) -> [Process; 2] {
     let mut last = Vec::new();
@@ -435,8 +447,7 @@ fn a_comparison_that_is_interrupted_shows_what_it_has() {
     let place = Place::new();
     let mut command = place.ipcmark(["compare", "fifo", "unix-stream", "-p", "unpinned"]);
     let running = Running::start(command.args(["--precision", "0.001%", "--time", "10m"]));
-    begun(&place);
-    sleep(Duration::from_millis(500));
+    a_trial_ended(running.pid());
     running.signal(Signal::INT);
     let said = running.finish().expect(130);
     assert!(said.out.contains("unix-stream against fifo"), "{said}");

@@ -1,11 +1,10 @@
 //! What every check needs: the variants of a mechanism, two connected endpoints, and messages with known content.
 
-use crate::skips::skip;
+use crate::test_notes::skip;
 use mechanisms::registry::{self, CARDS, SKELETON, visit_skeleton};
 use mechanisms::{Endpoint, Mechanism, Operation, Shape, TrialContext, Visitor};
 use model::card::{Card, CardKind, Framing, Support};
 use model::{Domain, Params};
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
@@ -81,15 +80,6 @@ pub(crate) fn probe(card: &Card, params: &Params) -> Support {
     visit(card, Probe(params))
 }
 
-/// Says once, not in every check, that this host cannot test `variant`.
-fn skip_once(variant: &str, reason: &str) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.insert(variant.to_owned()) {
-        skip(reason, &format!("the conformance of {variant} is not tested"));
-    }
-}
-
 /// Held while a check runs: endpoints that spin take the CPUs from one another.
 pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -103,8 +93,8 @@ where
 {
     let _guard = one_at_a_time();
     for (card, params) in variants().into_iter().filter(|(card, _)| card.kind != CardKind::Operation) {
-        if let Support::No { reason, .. } = probe(card, &params) {
-            skip_once(&format!("{}:{params}", card.name), &reason);
+        if let Support::No { reason, remedy } = probe(card, &params) {
+            skip(&format!("{reason}; {remedy}"), &format!("the conformance of {}:{params}", card.name));
             continue;
         }
         let name = format!("{}:{params}", card.name);

@@ -12,5 +12,5 @@ mod leaks;
 mod messages;
 mod peers;
 mod semantics;
-#[path = "../../../../xtask/src/skips.rs"]
-mod skips;
+#[path = "../../../../xtask/src/test_notes.rs"]
+mod test_notes;

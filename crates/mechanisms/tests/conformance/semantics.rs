@@ -4,7 +4,7 @@
 //! That messages arrive in order, whole and all of them is checked in `messages`, the death of a peer in `peers`.
 
 use crate::common::{connected, content, largest, one_at_a_time, receive_all, run_directory, send_all};
-use crate::skips::skip;
+use crate::test_notes::skip;
 use mechanisms::registry::CARDS;
 use mechanisms::{Endpoint, Shape};
 use model::Workload;
@@ -225,7 +225,10 @@ fn a_queue_outlives_its_makers_with_its_content() {
         ObjectName::PosixMq(name).remove().unwrap();
         assert_eq!(received, Ok(4));
     } else {
-        skip("there are no POSIX queues here", "what outlives its makers is not tested of them");
+        skip(
+            "there are no POSIX queues here; take a kernel with CONFIG_POSIX_MQUEUE",
+            "what outlives its makers is not tested of them",
+        );
     }
     let key = SysvKey::of((std::process::id(), "outlives"));
     if let Ok(mut queue) = SysvMessageQueue::create(key, MOST_BYTES) {
@@ -235,6 +238,9 @@ fn a_queue_outlives_its_makers_with_its_content() {
         ObjectName::SysvMsg(key).remove().unwrap();
         assert_eq!(received, Ok(4));
     } else {
-        skip("there are no System V queues here", "what outlives its makers is not tested of them");
+        skip(
+            "there are no System V queues here; take a kernel with CONFIG_SYSVIPC",
+            "what outlives its makers is not tested of them",
+        );
     }
 }

@@ -11,9 +11,9 @@ mod fixture;
 mod observed;
 mod page;
 mod picture;
-#[path = "../../../../xtask/src/skips.rs"]
-mod skips;
 mod study;
+#[path = "../../../../xtask/src/test_notes.rs"]
+mod test_notes;
 mod trace_viewer;
 mod viewer;
 
@@ -22,7 +22,7 @@ use browser::Browser;
 /// A browser for a test. Without one, says that no page is tested, or fails with `CI=true`.
 fn browser() -> Option<Browser> {
     let Some(name) = browser::name() else {
-        skips::tool_is_missing("chromium", "chromium", "no page is opened in a browser");
+        test_notes::tool_is_missing("chromium", "chromium", "no page is opened in a browser");
         return None;
     };
     Some(Browser::start(name))

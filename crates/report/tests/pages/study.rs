@@ -26,7 +26,7 @@ pub fn study() -> EvaluatedStudy {
         title: "An Example of a Study".to_owned(),
         source: "A. Author and B. Author, 1994, Proceedings of Examples".to_owned(),
         tables: vec![EvaluatedTable {
-            name: "EvaluatedTable 7".to_owned(),
+            name: "Table 7".to_owned(),
             title: "Round trips of one byte".to_owned(),
             columns: ["pipe", "TCP", "note"].map(str::to_owned).to_vec(),
             rows: vec![
@@ -53,7 +53,7 @@ pub fn study() -> EvaluatedStudy {
         }],
         figures: vec![
             EvaluatedFigure {
-                name: "EvaluatedFigure 3".to_owned(),
+                name: "Figure 3".to_owned(),
                 title: "Bandwidth by message size".to_owned(),
                 x: FigureAxis {
                     title: "message size in bytes".to_owned(),
@@ -79,7 +79,7 @@ pub fn study() -> EvaluatedStudy {
                 notes: vec!["The study printed no intervals.".to_owned()],
             },
             EvaluatedFigure {
-                name: "EvaluatedFigure 4".to_owned(),
+                name: "Figure 4".to_owned(),
                 title: "Bandwidth between computers".to_owned(),
                 x: FigureAxis {
                     title: "message size in bytes".to_owned(),
@@ -93,7 +93,7 @@ pub fn study() -> EvaluatedStudy {
                 notes: Vec::new(),
             },
             EvaluatedFigure {
-                name: "EvaluatedFigure 5".to_owned(),
+                name: "Figure 5".to_owned(),
                 title: "Who runs when".to_owned(),
                 x: FigureAxis {
                     title: "message size in bytes".to_owned(),

@@ -3,7 +3,7 @@
 //! What Perfetto makes of the same file is held by the tests beside the writer, which read it as Perfetto does.
 
 use crate::browser::Browser;
-use crate::{browser, observed, skips, viewer};
+use crate::{browser, observed, test_notes, viewer};
 use analysis::analysed::AnalysedTimeline;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ const IMPORT: &str = r"(() => {
 /// A browser with the viewer in it; without one, says that no trace is imported, or fails with `CI=true`.
 fn viewer() -> Option<Browser> {
     let Some(directory) = viewer::directory() else {
-        skips::tool_is_missing("a trace viewer", viewer::PACKAGE, "no trace is imported into a viewer");
+        test_notes::tool_is_missing("a trace viewer", viewer::PACKAGE, "no trace is imported into a viewer");
         return None;
     };
     let mut browser = browser()?;

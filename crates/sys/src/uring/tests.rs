@@ -1,8 +1,8 @@
 //! What endpoints over a ring promise, on real rings. Where the kernel refuses a ring, a test says so and passes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "../../../../xtask/src/skips.rs"]
-mod skips;
+#[path = "../../../../xtask/src/test_notes.rs"]
+mod test_notes;
 
 use super::descriptors::DescriptorKind;
 use super::message_ring::MessageRing;
@@ -28,7 +28,7 @@ const KINDS: [DescriptorKind; 2] = [DescriptorKind::Pipe, DescriptorKind::Socket
 
 /// Whether `tried` succeeded. If the kernel refused, the test says that it is skipped, and why.
 fn is_available<T>(tried: Result<T, Failure>) -> bool {
-    tried.inspect_err(|failure| skips::skip(&failure.to_string(), "io_uring is not tested")).is_ok()
+    tried.inspect_err(|failure| test_notes::skip(&failure.to_string(), "io_uring is not tested")).is_ok()
 }
 
 fn kernel_has_rings() -> bool {

@@ -1,14 +1,15 @@
-//! `cargo xtask dist`: what users install, in target/dist: archives, Debian packages and images of static binaries, with completions,
-//! manual pages, licences, a bill of materials and checksums. It publishes nothing.
+//! `cargo xtask release`: what users install, in target/dist: archives, Debian packages and images of static binaries, with completions,
+//! manual pages, licences, a bill of materials and checksums; and the tests of these, and of other machine types. It publishes nothing.
 
-pub mod emulated;
+mod emulated;
 mod files;
 mod materials;
 mod package;
 mod platform;
 
-use crate::skipped::Skipped;
-use crate::steps::{root, step, target};
+use crate::notes::Notes;
+use crate::programs;
+use crate::steps::{Times, root, step, target};
 use files::{VERSION, copy, make, said, write};
 use platform::{PLATFORMS, Platform, native};
 use std::fs;
@@ -20,38 +21,45 @@ pub fn native_binary() -> Result<PathBuf, String> {
     native()?.binary("packed")
 }
 
-/// Makes all of it, for every platform that this machine can build for.
+/// Makes all of it, for every platform that this machine can build for, and tests what was made. What a machine lacks is listed; with
+/// `CI=true` that is a failure.
 pub fn all() -> Result<(), String> {
-    let native = native()?;
-    let own = native_binary()?;
-    let dist = Dist::new(&target("dist"), &own)?;
-    dist.add(native, &own)?;
-    for other in PLATFORMS.iter().filter(|platform| !platform.is_native()) {
-        match other.lack() {
-            None => dist.add(other, &other.binary("packed")?)?,
-            Some(lack) => println!("== not built: {}: this machine lacks {lack}", other.triple),
-        }
-    }
-    dist.finish()
+    programs::Installing::start(&programs::OF_A_RELEASE).finish();
+    let (notes, mut times) = (Notes::new()?, Times::default());
+    let passed = made_and_tested(&notes, &mut times);
+    notes.print();
+    times.print();
+    passed
 }
 
-/// Packs a binary that is quickly built, for this machine alone, and tests what was packed.
-pub fn check(skipped: &Skipped) -> Result<(), String> {
-    let untested = "the package is not tested";
-    let native = match native() {
-        Ok(native) => native,
-        Err(lack) => return skipped.tool_is_missing(&format!("{lack}: {untested}")),
-    };
-    for (tool, package) in [("lintian", "lintian"), ("dpkg-deb", "dpkg")] {
-        if said(Command::new(tool).arg("--version")).is_none() {
-            return skipped.tool_is_missing(&format!("{tool} cannot be run: {untested}; install {package}"));
+fn made_and_tested(notes: &Notes, times: &mut Times) -> Result<(), String> {
+    let own = times.of("static binary", native_binary)?;
+    let dist = Dist::new(&target("dist"), &own)?;
+    let native = native()?;
+    times.of("package", || dist.add(native, &own))?;
+    for other in PLATFORMS.iter().filter(|platform| !platform.is_native()) {
+        match other.lack() {
+            None => {
+                let binary = times.of("static binary for another machine type", || other.binary("packed"))?;
+                times.of("package for another machine type", || dist.add(other, &binary))?;
+            }
+            Some(lack) => notes.tool_is_missing(&format!("{} is not built: {lack}", other.triple))?,
         }
     }
-    let own = native.binary("dev")?;
-    let dist = Dist::new(&target("dist-check"), &own)?;
-    dist.add(native, &own)?;
     dist.finish()?;
-    package::check(&dist.directory.join(package::name(native)))
+    times.of("the package, installed", || tested(&dist.directory.join(package::name(native)), notes))?;
+    times.of("tests of another machine type", || emulated::run(notes))
+}
+
+/// Tests the package at `path`.
+fn tested(path: &Path, notes: &Notes) -> Result<(), String> {
+    for (tool, of) in [("lintian", "lintian"), ("dpkg-deb", "dpkg")] {
+        if said(Command::new(tool).arg("--version")).is_none() {
+            return notes
+                .tool_is_missing(&format!("{tool} cannot be run: the package is not tested; install {of}"));
+        }
+    }
+    package::check(path)
 }
 
 /// What is being made.
