@@ -120,4 +120,3 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     let share = covered as f64 / known as f64;
     assert!((0.93..=0.99).contains(&share), "{share:.3} of all intervals cover the truth");
 }
-

@@ -246,7 +246,11 @@ fn deaths(mechanisms: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
         });
         let Some(killed) = killed else { continue };
         let gone = || endpoints_at_once(running.pid()).iter().all(|process| !found.contains(process));
-        assert!(wait_until(GONE_WITHIN, gone), "{which:?} died at stop {at}; its peer hangs: {:?}", mechanisms.get(all.len()));
+        assert!(
+            wait_until(GONE_WITHIN, gone),
+            "{which:?} died at stop {at}; its peer hangs: {:?}",
+            mechanisms.get(all.len())
+        );
         all.push(killed);
     }
     let said = running.finish();
