@@ -65,7 +65,7 @@ impl Test {
 
 /// Which tests are run, and how.
 #[derive(Clone, Copy)]
-pub struct Selection {
+pub struct TestSelection {
     /// Whether this test of the program is.
     pub is_wanted: fn(&TestProgram, &str) -> bool,
     /// The environment variables that all of them have.
@@ -107,7 +107,7 @@ fn program(line: &str) -> Option<TestProgram> {
 }
 
 /// Runs those of the tests of `programs` that are in `selection`.
-pub fn run(programs: &[TestProgram], selection: Selection, notes: &Notes) -> Result<(), String> {
+pub fn run(programs: &[TestProgram], selection: TestSelection, notes: &Notes) -> Result<(), String> {
     let mut tests = Vec::new();
     for program in programs {
         tests
@@ -216,7 +216,7 @@ fn work(queue: &Mutex<Queue>, run: impl Fn(Test) -> Ended) {
                 queue.lock().expect("nobody panics with it").end(ended);
             }
             None if is_empty => return,
-            // What is left has its turn later.
+            // Others of its program run first.
             None => std::thread::sleep(Duration::from_millis(50)),
         }
     }

@@ -5,15 +5,16 @@
 //! them and all that is above them again.
 
 use crate::notes::Notes;
-use crate::rust_tests::{Selection, TestProgram};
+use crate::rust_tests::{TestProgram, TestSelection};
 use crate::steps::{Times, cargo, root, step};
 use crate::{programs, python, rust_tests, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
 
-const EVERY: Selection = Selection { is_wanted: |_, _| true, variables: &[] };
-const QUICK: Selection = Selection { is_wanted: is_quick, variables: &[("IPCMARK_TEST_MECHANISMS", FEW)] };
+const EVERY: TestSelection = TestSelection { is_wanted: |_, _| true, variables: &[] };
+const QUICK: TestSelection =
+    TestSelection { is_wanted: is_quick, variables: &[("IPCMARK_TEST_MECHANISMS", FEW)] };
 
 /// Makes every check; the first step that fails ends it.
 pub fn all() -> Result<(), String> {

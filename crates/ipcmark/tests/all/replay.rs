@@ -221,20 +221,20 @@ fn whichever_process_is_killed_nothing_is_left() {
 fn an_interrupted_replay_shows_what_it_measured() {
     slow("the first slice of a long replay comes after some seconds of warm-up");
     // When the first slice is over nothing tells from outside: a replay that had none yet is repeated and left alone for longer.
-    let mut patience = Duration::from_secs(2);
+    let mut left_alone = Duration::from_secs(2);
     loop {
         let place = Place::new();
         let running = crate::common::Running::start(&mut long_replay(&place));
         assert!(wait_until(TIMEOUT, || endpoints(running.pid()).len() == 3), "it did not begin");
-        std::thread::sleep(patience);
+        std::thread::sleep(left_alone);
         running.signal(Signal::INT);
         let said = running.finish().expect(130);
         place.assert_nothing_is_left("after an interruption");
         if said.out.contains("then it was interrupted") {
             return;
         }
-        assert!(said.out.is_empty() && patience < TIMEOUT, "{said}");
-        patience *= 2;
+        assert!(said.out.is_empty() && left_alone < TIMEOUT, "{said}");
+        left_alone *= 2;
     }
 }
 
