@@ -28,7 +28,7 @@ pub use test_notes::{AS_ROOT, skip, slow, tool_is_missing};
 pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");
 
 /// How long a command may take that must end by itself: beyond it, it hangs. No measure of speed.
-pub const TIMEOUT: Duration = Duration::from_secs(180);
+pub const TIMEOUT: Duration = Duration::from_secs(600);
 /// After what time what a dead run had was left behind. No measure of speed.
 pub const GONE_WITHIN: Duration = Duration::from_secs(60);
 /// How often something that is awaited is polled.

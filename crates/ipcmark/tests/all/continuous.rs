@@ -57,7 +57,7 @@ fn a_slower_build_is_told_by_status_and_comment() {
     if !clone(&place) {
         return;
     }
-    let said = compare(&place, "--inject 60% --time 3s").expect(3);
+    let said = compare(&place, "--inject 60% --time 5m").expect(3);
     let comment = comment(&place);
     assert!(comment.starts_with("<!-- ipcmark -->\n"), "{comment}");
     assert!(comment.contains("**A case is slower by more than 5%.**"), "{comment}");

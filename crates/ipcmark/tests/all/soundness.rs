@@ -217,7 +217,7 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
         "--rounds",
         "1",
         "--time",
-        "5m",
+        "30m",
     ]);
     let (results, said) = measured(&place, &arguments);
     assert_none_failed(&results);
@@ -271,7 +271,7 @@ fn several_peers_share_their_iterations_in_every_mechanism() {
         "--rounds",
         "1",
     ]);
-    arguments.extend(["--peers", "pairs=3,fan-in=3,fan-out=3", "--time", "5m"]);
+    arguments.extend(["--peers", "pairs=3,fan-in=3,fan-out=3", "--time", "30m"]);
     let (results, said) = measured(&place, &arguments);
     assert_none_failed(&results);
     let mut seen = BTreeSet::new();

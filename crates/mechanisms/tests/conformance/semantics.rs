@@ -17,8 +17,7 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg,
     socketpair,
 };
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 use sys::name::ObjectName;
 use sys::posix_mq::PosixMessageQueue;
@@ -58,6 +57,27 @@ check!(the_largest_message_is_no_larger_than_the_card_says, |params, M| {
     }
 });
 
+/// Whether one more message may be sent; it has begun then.
+fn begin_another(begun: &Mutex<(usize, usize)>) -> bool {
+    let mut begun = begun.lock().unwrap();
+    let may = begun.0 < begun.1;
+    begun.0 += usize::from(may);
+    may
+}
+
+/// Waits until no further message has begun in some naps: the sender waits, or has sent all.
+fn wait_until_it_waits(begun: &Mutex<(usize, usize)>) {
+    const NAP: Duration = Duration::from_millis(10);
+    const NAPS: usize = 5;
+    let (mut before, mut alike) = (usize::MAX, 0);
+    while alike < NAPS {
+        std::thread::sleep(NAP);
+        let now = begun.lock().unwrap().0;
+        alike = if now == before { alike + 1 } else { 0 };
+        before = now;
+    }
+}
+
 check!(who_sends_into_a_full_queue_waits_where_the_card_says_so, |params, M| {
     let claims = M::CARD.semantics.when_full == WhenFull::Blocks;
     let carries = M::CARD.kind == CardKind::Mechanism && M::CARD.payload == Payload::Bytes;
@@ -66,28 +86,25 @@ check!(who_sends_into_a_full_queue_waits_where_the_card_says_so, |params, M| {
         let size_bytes = largest(&M::CARD, params).min(1 << 16);
         // Tiny messages fill a queue by their number.
         let messages = (TOTAL_BYTES / size_bytes).min(100_000);
-        let sent = AtomicUsize::new(0);
+        // How many messages the client has begun to send, and how many it may.
+        let begun = Mutex::new((0, messages));
         let framing = M::CARD.framing;
         let client = |mut endpoint: M::End| {
-            for number in 0..messages {
-                // Where it waits, it has not sent.
-                send_all(&mut endpoint, &content(number % 256, size_bytes), framing);
-                sent.fetch_add(1, Ordering::Relaxed);
+            while begin_another(&begun) {
+                send_all(&mut endpoint, &content(0, size_bytes), framing);
             }
             receive_all(&mut endpoint, &mut [0], framing);
         };
         let server = |mut endpoint: M::End| {
-            let mut before = usize::MAX;
-            loop {
-                std::thread::sleep(Duration::from_millis(50));
-                match sent.load(Ordering::Relaxed) {
-                    now if now == before => break,
-                    now => before = now,
-                }
-            }
-            assert!(before < messages, "{}:{params} took all {messages} messages", M::CARD.name);
+            wait_until_it_waits(&begun);
+            let messages_sent = {
+                let mut begun = begun.lock().unwrap();
+                begun.1 = begun.0;
+                begun.0
+            };
+            assert!(messages_sent < messages, "{}:{params} took all {messages} messages", M::CARD.name);
             let mut message = vec![0; size_bytes];
-            (0..messages).for_each(|_| receive_all(&mut endpoint, &mut message, framing));
+            (0..messages_sent).for_each(|_| receive_all(&mut endpoint, &mut message, framing));
             send_all(&mut endpoint, &[1], framing);
         };
         connected::<M>(params, Shape { size_bytes, workload: Workload::Throughput }, client, server);
