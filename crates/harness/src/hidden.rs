@@ -31,10 +31,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<Result<
             run_directory::janitor(Path::new(&arguments.next().unwrap_or_default()));
             Some(Ok(()))
         }
-        push::REMOVER => {
-            push::remover(arguments);
-            Some(Ok(()))
-        }
+        push::HOLDER => Some(push::hold()),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Directories of runs in the directory for temporary files: telling ours from others', and removing them.
+//! Directories of runs, and of pushed copies, in the directory for temporary files: telling ours from others', and removing them.
 //!
 //! Anybody may put anything there under any name. What is removed is a directory of this user's own, which nobody else can write
 //! and no living run holds. It is opened without following a link, and from then on reached by its descriptor alone.
@@ -14,8 +14,10 @@ use sys::{Failure, OrFail};
 
 /// What the name of every run's directory begins with; its process id and eight hexadecimal digits follow.
 pub(super) const PREFIX: &str = "ipcmark-run-";
+/// What the name of the directory of a pushed copy begins with; six letters and digits of mktemp(1) follow.
+pub(super) const PUSHED_PREFIX: &str = "ipcmark-push-";
 
-/// What stands at the name of a run's directory.
+/// What stands at the name of such a directory.
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,
@@ -57,7 +59,7 @@ fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 fn find_in(parent: OwnedFd, path: &Path, name: &str) -> Result<Found, Failure> {
-    if !is_name_of_run(name) {
+    if !is_own_name(name) {
         return Ok(Found::Foreign);
     }
     // With O_DIRECTORY nothing but a directory is ever opened: a FIFO does not wait, and a device does not act.
@@ -146,6 +148,14 @@ fn empty(directory: &OwnedFd) -> Result<(), Errno> {
     failed.map_or(Ok(()), Err)
 }
 
+/// Whether `name` is one that a run gives its directory, or that of a pushed copy.
+fn is_own_name(name: &str) -> bool {
+    let random = name.strip_prefix(PUSHED_PREFIX);
+    let is_of_copy = random
+        .is_some_and(|random| random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    is_of_copy || is_name_of_run(name)
+}
+
 /// Whether `name` is one that a run gives its directory: the prefix, a process id, and eight hexadecimal digits.
 fn is_name_of_run(name: &str) -> bool {
     let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
@@ -160,13 +170,13 @@ fn is_name_of_run(name: &str) -> bool {
 /// What [`clean`] found.
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// The directories of dead runs of this user, and whether each could be removed.
+    /// The directories of dead runs and of copies that nobody holds, of this user, and whether each could be removed.
     pub own: Vec<(PathBuf, Result<(), Failure>)>,
     /// How many names like a run's belong to other users, or are no directories. They are left alone.
     pub foreign: u64,
 }
 
-/// Removes the directories of this user's runs that are dead.
+/// Removes the directories of this user's runs that are dead, and of pushed copies that nobody holds.
 pub fn clean() -> Result<Cleaned, Failure> {
     clean_in(&std::env::temp_dir())
 }
@@ -176,7 +186,7 @@ pub(super) fn clean_in(parent: &Path) -> Result<Cleaned, Failure> {
     let mut cleaned = Cleaned::default();
     for entry in Dir::read_from(&fd).or_fail("readdir", parent.display())? {
         let entry = entry.or_fail("readdir", parent.display())?;
-        let Some(name) = entry.file_name().to_str().ok().filter(|name| is_name_of_run(name)) else {
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| is_own_name(name)) else {
             continue;
         };
         let path = parent.join(name);

@@ -54,8 +54,8 @@ impl OwnChild {
         }
     }
 
-    /// Waits until it has ended, no longer than `limit`.
-    fn wait_within(&mut self, limit: Duration) -> bool {
+    /// Waits until it has ended, no longer than `limit`; says whether it has.
+    pub(super) fn wait_within(&mut self, limit: Duration) -> bool {
         let timer = Timer::start();
         loop {
             match self.child.try_wait() {
@@ -84,6 +84,15 @@ pub(super) fn over_streams(
     command: &mut Command,
     what: impl std::fmt::Display,
 ) -> Result<(Channel, Child), Failure> {
+    let (input, output, child) = streams(command, what)?;
+    Ok((Channel::over_streams(input, output), child))
+}
+
+/// Starts `command`. Returns what it says, what it is told, which is never waited for, and itself.
+pub(super) fn streams(
+    command: &mut Command,
+    what: impl std::fmt::Display,
+) -> Result<(OwnedFd, OwnedFd, Child), Failure> {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.or_fail("start", format!("the command '{what}'"))?;
     let missing = || Failure::of("pipe", "the command's standard streams", Errno::BADF);
@@ -92,7 +101,7 @@ pub(super) fn over_streams(
     // A command that reads nothing must not stop the coordinator.
     let flags = fcntl_getfl(&output).or_fail("fcntl(F_GETFL)", "control channel")?;
     fcntl_setfl(&output, flags | OFlags::NONBLOCK).or_fail("fcntl(F_SETFL)", "control channel")?;
-    Ok((Channel::over_streams(input, output), child))
+    Ok((input, output, child))
 }
 
 /// Whether `failure` is that the other side has closed.

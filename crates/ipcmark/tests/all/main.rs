@@ -13,6 +13,7 @@ mod injected_causes;
 mod network;
 mod predict;
 mod profiles;
+mod pushed;
 mod record;
 mod remote;
 mod replay;

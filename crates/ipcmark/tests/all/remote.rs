@@ -2,8 +2,7 @@
 //! skipped with the reason.
 
 use crate::common::{
-    AS_ROOT, GONE_WITHIN, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, read, run,
-    skip, tool_is_missing, wait_until,
+    AS_ROOT, GONE_WITHIN, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, read, run, skip, tool_is_missing, wait_until,
 };
 use mechanisms::registry;
 use model::card::Support;
@@ -383,59 +382,6 @@ fn a_command_that_reaches_nothing_is_refused_with_what_it_says() {
     place.assert_nothing_is_left("a command that reaches nothing");
 }
 
-/// Does as containerd does with a command: once this has closed its output, nothing more of the input reaches it.
-const ENDS_INPUT_WITH_OUTPUT: &str = r#"
-at=$(mktemp -d) && trap 'rm -r "$at"' EXIT && mkfifo "$at/input" && exec 3<&0
-cat <&3 >"$at/input" & feeder=$!
-"$@" <"$at/input" | { cat; kill $feeder 2>/dev/null; true; }
-"#;
-
-#[test]
-fn a_copy_is_pushed_by_a_command_that_ends_the_input_with_the_output() {
-    let Some(hosts) = TwoHosts::new("pushing the program is not tested") else { return };
-    let place = Place::new();
-    fs::write(place.path("via.sh"), ENDS_INPUT_WITH_OUTPUT).unwrap();
-    let via = format!("sh via.sh {}", hosts.via());
-    // The command does as it is said to: what closes its output gets no more than was under way.
-    let copied = |words: &str| {
-        let line = format!("sh via.sh {words} < {IPCMARK} > /dev/null 2>&1; stat -c %s copy");
-        run(place.command("sh").args(["-c", &line])).expect(0).out.trim().parse::<u64>().unwrap()
-    };
-    let whole = fs::metadata(IPCMARK).unwrap().len();
-    assert!(copied("sh -c 'exec >copy; sleep 1; cat'") < whole);
-    assert_eq!(copied("tee copy"), whole);
-    let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
-    run(&mut hosts.ipcmark(&place, &line)).expect(0);
-}
-
-#[test]
-fn a_copy_that_arrives_in_part_or_with_something_else_is_not_run() {
-    let place = Place::new();
-    let in_part = "case $1 in tee) head -c 100000 | \"$@\";; *) \"$@\";; esac";
-    for words in [in_part, "echo Welcome; \"$@\""] {
-        fs::write(place.path("via.sh"), words).unwrap();
-        let line = ["run", "-m", "tcp", "-s", "1", "--server-via", "sh via.sh", "--push"];
-        let said = run(&mut place.ipcmark(line)).expect(1);
-        assert!(said.err.contains("what arrived there is another file, or a part of it"), "{}", said.err);
-        place.assert_nothing_is_left("a push that failed");
-    }
-}
-
-#[test]
-fn a_copy_is_pushed_for_the_run_and_removed() {
-    let Some(hosts) = TwoHosts::new("pushing the program is not tested") else { return };
-    let (place, via) = (Place::new(), hosts.via());
-    let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
-    let pushed = || {
-        let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
-        names.filter(|name| name.to_string_lossy().starts_with("ipcmark-push-")).count()
-    };
-    let before = pushed();
-    run(&mut hosts.ipcmark(&place, &line)).expect(0);
-    assert!(wait_until(GONE_WITHIN, || pushed() <= before), "the copy is left");
-    place.assert_nothing_is_left("a run with a pushed copy");
-}
-
 #[test]
 fn the_binary_keeps_the_protocol() {
     let place = Place::new();
@@ -493,7 +439,8 @@ fn a_cut_link_under_ssh_ends_both_sides() {
     let output = place.path("cut.jsonl");
     let arguments =
         ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s", "-o", output.to_str().unwrap()];
-    let running = Running::start(&mut hosts.ipcmark(&place, &[&arguments[..], &line[..]].concat()));
+    let pushed = ["--server-via", &via, "--push"];
+    let running = Running::start(&mut hosts.ipcmark(&place, &[&arguments[..], &pushed[..]].concat()));
     let begun =
         || fs::read_to_string(&output).is_ok_and(|text| text.matches("\"type\":\"sample\"").count() > 2);
     assert!(wait_until(Duration::from_secs(40), begun), "no sample came");
@@ -507,4 +454,7 @@ fn a_cut_link_under_ssh_ends_both_sides() {
     });
     assert!(gone, "left behind are {:?}", place.processes());
     assert!(asked(&read(&output)).any(|record| !record.samples.is_empty()));
+    // The copy there hears nothing more, and removes itself.
+    let removed = wait_until(Duration::from_secs(90), || place.leftovers().is_empty());
+    assert!(removed, "left behind are {:?}", place.leftovers());
 }
