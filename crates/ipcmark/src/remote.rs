@@ -32,9 +32,10 @@ pub struct RemoteRun {
 
 impl RemoteRun {
     /// Reaches the sides that `request` names, and finds where the client reaches the server for what `blocks` have. `here` is the
-    /// CPU of endpoints on this host.
+    /// CPU of endpoints on this host. A side that says nothing for `timeout` is not reached.
     pub fn open(
         request: &RemoteRequest,
+        timeout: Duration,
         blocks: &[Block],
         session: &RunSession,
         here: u32,
@@ -43,7 +44,7 @@ impl RemoteRun {
         let mut reach = |via: &Option<Via>| -> Result<Option<RemoteHost>, Error> {
             let Some(via) = via else { return Ok(None) };
             let programs = programs(request, via, session.stop(), &mut pushed)?;
-            Ok(Some(RemoteHost::reach(via, &programs, Some(session.directory()), session.stop())?))
+            Ok(Some(RemoteHost::reach(via, &programs, timeout, Some(session.directory()), session.stop())?))
         };
         let (client, server) = (reach(&request.client)?, reach(&request.server)?);
         let mut sides = Remote::new(client, server)?;

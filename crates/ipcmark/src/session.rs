@@ -64,6 +64,7 @@ impl RunSession {
             check,
             interrupted: &self.stop,
             timeout,
+            time: None,
             plain_times: PlainTimes::default(),
             remote: None,
             layout: AddressLayout::Alike,

@@ -96,6 +96,12 @@ impl AnalysedRecord<'_> {
     pub fn trusted(&self) -> Option<&Summary> {
         self.summary.as_ref().filter(|_| !has_failed(self.record))
     }
+
+    /// What an iteration took before the case failed, if anything was measured by then.
+    pub fn before_failure_ns(&self) -> Option<f64> {
+        let summary = self.summary.as_ref().filter(|_| has_failed(self.record));
+        summary.map(|summary| summary.iteration_ns.median)
+    }
 }
 
 /// The summary in the file, or that of the samples where the file has none.

@@ -62,7 +62,7 @@ impl EndpointProcess {
         let child = spawn(endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(Stdio::null()));
         let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
         let child = child.or_fail("start", format!("an endpoint ({of})"))?;
-        let process = Self::over(ours, child, false, role);
+        let process = Self::over(ours, OwnChild::endpoint(child), role);
         process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
         Ok(process)
     }
@@ -71,7 +71,7 @@ impl EndpointProcess {
     pub(super) fn start_on(host: &RemoteHost, orders: &Orders) -> Result<Self, Failure> {
         let mut command = host.via.command(&[&host.program, ENDPOINT]);
         let (control, child) = over_streams(command.stderr(Stdio::inherit()), &host.via)?;
-        let process = Self::over(control, child, true, orders.role);
+        let process = Self::over(control, child, orders.role);
         process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
         process.give_orders(orders, &[])?;
         Ok(process)
@@ -82,8 +82,7 @@ impl EndpointProcess {
         self.role != Role::Server
     }
 
-    fn over(control: Channel, child: Child, is_command: bool, role: Role) -> Self {
-        let child = if is_command { OwnChild::command(child) } else { OwnChild::endpoint(child) };
+    fn over(control: Channel, child: OwnChild, role: Role) -> Self {
         Self { control, child, role, has_greeted: false, is_done: false }
     }
 

@@ -4,9 +4,10 @@
 use crate::clock::Timer;
 use crate::protocol::channel::Channel;
 use rustix::fd::OwnedFd;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::fs::{self, DirEntry};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
@@ -19,17 +20,21 @@ pub(super) struct OwnChild {
     child: Child,
     /// Whether it is a command that reaches an endpoint, which may be its own parent's or another user's.
     pub(super) is_command: bool,
+    /// The pipes of a command, by their inodes. Who holds one of them belongs to it.
+    pipes: Vec<u64>,
+    /// Whether it had not ended when it was killed.
+    is_killed: bool,
 }
 
 impl OwnChild {
     /// An endpoint on this host.
     pub(super) fn endpoint(child: Child) -> Self {
-        Self { child, is_command: false }
+        Self { child, is_command: false, pipes: Vec::new(), is_killed: false }
     }
 
-    /// A command that reaches an endpoint.
-    pub(super) fn command(child: Child) -> Self {
-        Self { child, is_command: true }
+    /// What it says on standard error, once.
+    pub(super) fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
     }
 
     /// Waits a while for it to end by itself.
@@ -46,11 +51,37 @@ impl OwnChild {
     }
 
     pub(super) fn kill(&mut self) {
+        self.is_killed |= matches!(self.child.try_wait(), Ok(None));
         // It may have ended already.
         let _ = self.child.kill();
         if self.is_command {
             let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+        }
+    }
+
+    /// Who else has a pipe of the command: a process that has left its group may have taken one along.
+    pub(super) fn holders(&self) -> Vec<Pid> {
+        let wanted: Vec<String> = self.pipes.iter().map(|inode| format!("pipe:[{inode}]")).collect();
+        let is_pipe = |fd: DirEntry| {
+            let link = fs::read_link(fd.path()).ok();
+            link.is_some_and(|to| to.to_str().is_some_and(|to| wanted.iter().any(|pipe| pipe == to)))
+        };
+        let holds = |pid: &i32| {
+            let fds = fs::read_dir(format!("/proc/{pid}/fd"));
+            fds.is_ok_and(|fds| fds.flatten().any(is_pipe))
+        };
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+        pids.filter(|pid| *pid != own).filter(holds).filter_map(Pid::from_raw).collect()
+    }
+
+    /// Kills whoever else has a pipe of the command.
+    pub(super) fn kill_holders(&self) {
+        for pid in self.holders() {
+            // It may have ended, or be another user's.
+            let _ = kill_process(pid, Signal::KILL);
         }
     }
 
@@ -73,6 +104,10 @@ impl Drop for OwnChild {
         if self.is_command {
             // One that may not be killed, as sudo by an ordinary user, ends when its endpoint does, which hears nothing more.
             self.wait_within(END_WITHIN);
+            // One that ended by itself may have left a connection for the next, as ssh does with ControlPersist.
+            if self.is_killed {
+                self.kill_holders();
+            }
         } else {
             let _ = self.child.wait();
         }
@@ -83,7 +118,7 @@ impl Drop for OwnChild {
 pub(super) fn over_streams(
     command: &mut Command,
     what: impl std::fmt::Display,
-) -> Result<(Channel, Child), Failure> {
+) -> Result<(Channel, OwnChild), Failure> {
     let (input, output, child) = streams(command, what)?;
     Ok((Channel::over_streams(input, output), child))
 }
@@ -92,7 +127,7 @@ pub(super) fn over_streams(
 pub(super) fn streams(
     command: &mut Command,
     what: impl std::fmt::Display,
-) -> Result<(OwnedFd, OwnedFd, Child), Failure> {
+) -> Result<(OwnedFd, OwnedFd, OwnChild), Failure> {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.or_fail("start", format!("the command '{what}'"))?;
     let missing = || Failure::of("pipe", "the command's standard streams", Errno::BADF);
@@ -101,7 +136,8 @@ pub(super) fn streams(
     // A command that reads nothing must not stop the coordinator.
     let flags = fcntl_getfl(&output).or_fail("fcntl(F_GETFL)", "control channel")?;
     fcntl_setfl(&output, flags | OFlags::NONBLOCK).or_fail("fcntl(F_SETFL)", "control channel")?;
-    Ok((input, output, child))
+    let pipes = [&input, &output].into_iter().filter_map(|pipe| Some(fstat(pipe).ok()?.st_ino)).collect();
+    Ok((input, output, OwnChild { child, is_command: true, pipes, is_killed: false }))
 }
 
 /// Whether `failure` is that the other side has closed.

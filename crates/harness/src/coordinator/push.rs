@@ -79,8 +79,7 @@ impl PushedProgram {
     pub fn push(via: &Via, interrupted: &AtomicBool) -> Result<Self, Failure> {
         let program = std::fs::read("/proc/self/exe").or_fail("read", "/proc/self/exe")?;
         let heartbeat = Heartbeat::start()?;
-        let (input, output, child) = streams(&mut via.command(&["sh"]), via)?;
-        let mut holder = OwnChild::command(child);
+        let (input, output, mut holder) = streams(&mut via.command(&["sh"]), via)?;
         let copying = Copying { input, output, via, interrupted, timer: Timer::start() };
         match copying.copy(&program) {
             Ok(path) => {

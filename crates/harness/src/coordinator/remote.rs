@@ -2,13 +2,12 @@
 //! can be reached.
 
 use super::heartbeat::Heartbeat;
-use super::own_child::{OwnChild, over_streams};
+use super::own_child::over_streams;
 use super::run_directory::RunDirectory;
 use super::via::{ENDPOINT, Via};
 use crate::clock::Timer;
 use crate::host::isolation::{Witness, shared};
 use crate::protocol::channel::{Channel, wait_any};
-
 use crate::protocol::hello::{EndpointFacts, Hello};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use model::plan::Shared;
@@ -22,10 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
-/// How long a command has until its endpoint says hello, at the first time: it may ask for a pass phrase.
-const FIRST_HELLO: Duration = Duration::from_secs(30);
 /// How much of what a command says on standard error is shown.
 const SHOWN_BYTES: usize = 4096;
+/// The longest text that a host may say of itself: the command line of a kernel is as long.
+const LONGEST_TEXT: usize = 4096;
 
 /// A side that is reached by a command.
 #[derive(Debug)]
@@ -112,18 +111,19 @@ impl Remote {
 }
 
 impl RemoteHost {
-    /// Reaches an endpoint by `via`: of the first of `programs` that is there. It must speak this protocol. It says whether it sees
-    /// `directory`, if there is one.
+    /// Reaches an endpoint by `via`: of the first of `programs` that is there. It must speak this protocol, and say so within
+    /// `limit`. It says whether it sees `directory`, if there is one.
     pub fn reach(
         via: &Via,
         programs: &[String],
+        limit: Duration,
         directory: Option<&RunDirectory>,
         interrupted: &AtomicBool,
     ) -> Result<Self, Invalid> {
         let witness = directory.and_then(RunDirectory::witness);
         let mut refusals = Vec::new();
         for program in programs {
-            match first_contact(via, program, witness.clone(), interrupted) {
+            match first_contact(via, program, limit, witness.clone(), interrupted) {
                 Ok(facts) => return Ok(Self { via: via.clone(), program: program.clone(), facts }),
                 Err(FirstContact::NotThere(why)) => refusals.push(format!("{program}: {why}")),
                 Err(FirstContact::Refused(refusal)) => return Err(refusal),
@@ -169,18 +169,24 @@ impl From<Failure> for FirstContact {
 fn first_contact(
     via: &Via,
     program: &str,
+    limit: Duration,
     witness: Option<Witness>,
     interrupted: &AtomicBool,
 ) -> Result<EndpointFacts, FirstContact> {
     let mut command = via.command(&[program, ENDPOINT]);
     let (control, mut child) = over_streams(command.stderr(Stdio::piped()), via)?;
-    let complaint = child.stderr.take();
-    let mut child = OwnChild::command(child);
+    let complaint = child.take_stderr();
     // A command that has ended by now has said why, which is read below.
     let asks = Hello { wants_facts: true, witness, ..Hello::own() };
     let _ = control.send(&CoordinatorMessage::Hello(asks), &[]);
-    let answer = match hello(&control, interrupted) {
+    let answer = match hello(&control, limit, interrupted) {
         Ok(answer) => answer,
+        // No other path would be answered.
+        Err(failure) if failure.errno == Some(Errno::TIMEDOUT) => {
+            let problem = format!("'{via} {program} {ENDPOINT}' says nothing for {} s", limit.as_secs_f64());
+            let remedy = "see that the command reaches a program without asking for anything, or give --timeout a longer time";
+            return Err(FirstContact::Refused(Invalid::new(problem, remedy)));
+        }
         Err(failure) => {
             // A command that may not be killed ends when nobody talks to it.
             drop(control);
@@ -199,7 +205,26 @@ fn first_contact(
     child.wait_to_end();
     let facts =
         answer.facts.ok_or_else(|| FirstContact::NotThere("it says nothing of its host".to_owned()))?;
-    Ok(*facts)
+    match longest_text(&serde_json::json!(facts)) {
+        0..=LONGEST_TEXT => Ok(*facts),
+        longest => {
+            let problem = format!("'{via}' says a text of {longest} bytes of its host");
+            Err(FirstContact::Refused(Invalid::new(problem, "run ipcmark there")))
+        }
+    }
+}
+
+/// How long the longest text in `value` is.
+fn longest_text(value: &serde_json::Value) -> usize {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(longest_text).max().unwrap_or(0),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len().max(longest_text(value))).max().unwrap_or(0)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 /// What a command that has ended said on standard error, as one line. A process that it left behind may hold the stream open.
@@ -224,13 +249,13 @@ fn said_on(mut complaint: ChildStderr) -> String {
 }
 
 /// The endpoint's hello.
-fn hello(control: &Channel, interrupted: &AtomicBool) -> Result<Hello, Failure> {
+fn hello(control: &Channel, limit: Duration, interrupted: &AtomicBool) -> Result<Hello, Failure> {
     let timer = Timer::start();
     loop {
         if interrupted.load(Ordering::Relaxed) {
             return Err(Failure::new("reach", "an endpoint", "the run was interrupted", "start it again"));
         }
-        match wait_any(&[control], timer.left_of(FIRST_HELLO)) {
+        match wait_any(&[control], timer.left_of(limit)) {
             Ok(Some(_)) => break,
             Ok(None) => return Err(Failure::of("receive", "the endpoint's hello", Errno::TIMEDOUT)),
             Err(Errno::INTR) => {}

@@ -70,8 +70,8 @@ impl fmt::Display for TrialError {
             }
             Self::Silent { limit } => write!(
                 f,
-                "the endpoints made no report within {:.1} s and were killed: they wait for each other, or a message was \
-                 lost (try --timeout with a longer time, or a smaller size)",
+                "the endpoints made no report within {:.1} s and were killed: they wait for each other, or what they send is \
+                 lost, as where a firewall drops it (try --timeout or --time with a longer time, or a smaller size)",
                 limit.as_secs_f64()
             ),
             Self::NeverTogether => {

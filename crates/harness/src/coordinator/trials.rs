@@ -49,6 +49,8 @@ pub struct EndpointTrials<'a> {
     pub interrupted: &'a AtomicBool,
     /// The time that a trial may take beyond the iterations that it was told to do.
     pub timeout: Duration,
+    /// When the time of the run is up, of which no endpoint elsewhere that is silent takes much more.
+    pub time: Option<(Timer, Duration)>,
     /// What cases take without the delay that is injected in them.
     pub plain_times: PlainTimes,
     /// The build that the endpoints are of, which [`super::other_build::check`] found to speak this protocol; this very program if absent.
@@ -132,8 +134,9 @@ impl Trials for EndpointTrials<'_> {
             }
         };
         let processes = processes?;
-        let mut trial = EndpointTrial { run: self, case: case.clone(), processes, is_warm: false };
-        trial.converse(Until::Connected, self.timeout)?;
+        let mut trial =
+            EndpointTrial { run: self, case: case.clone(), processes, is_warm: false, begun: Timer::start() };
+        trial.converse(Until::Connected, self.limit(case))?;
         Ok(Box::new(trial))
     }
 
@@ -154,6 +157,14 @@ impl Trials for EndpointTrials<'_> {
 }
 
 impl EndpointTrials<'_> {
+    /// How long the endpoints of `case` may be silent. Over a network that loses everything they are for ever.
+    fn limit(&self, case: &Case) -> Duration {
+        let Some((timer, time)) = self.time.filter(|_| case.placement == Placement::Remote) else {
+            return self.timeout;
+        };
+        self.timeout.min(timer.left_of(time).max(LEAST_LIMIT))
+    }
+
     /// The delay of each iteration of `case`, in nanoseconds. One in percent is of what the case takes without, which is
     /// measured first.
     fn inject_ns(&self, case: &Case) -> Result<Option<f64>, TrialError> {
@@ -185,6 +196,7 @@ struct EndpointTrial<'a> {
     processes: Vec<EndpointProcess>,
     /// There was a slice, and before it the warm-up.
     is_warm: bool,
+    begun: Timer,
 }
 
 impl Trial for EndpointTrial<'_> {
@@ -238,17 +250,17 @@ impl Trial for EndpointTrial<'_> {
 
     fn end(&mut self) -> Result<(), TrialError> {
         self.lead(&CoordinatorMessage::Goodbye)?;
-        self.converse(Until::AllDone, self.run.timeout).map(drop)
+        self.converse(Until::AllDone, self.run.limit(&self.case)).map(drop)
     }
 }
 
 /// What the coordinator waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Until {
     /// Every led endpoint is ready for its first slice.
     Connected,
-    /// Every led endpoint has reported its slice.
-    Slices,
+    /// Every led endpoint has reported its slice, of this size.
+    Slices(Sizing),
     /// Every endpoint has ended.
     AllDone,
 }
@@ -260,9 +272,14 @@ impl EndpointTrial<'_> {
         let cpus = self.case.cpus.filter(|_| self.case.placement != Placement::Remote);
         let stolen = || cpus.and_then(stolen_ns);
         let stolen_before = stolen();
+        let timer = Timer::start();
         self.lead(&CoordinatorMessage::Slice(orders))?;
-        let limit = self.run.timeout.saturating_add(expected_time(orders.size) * self.case.peers.pairs());
-        let reports = self.converse(Until::Slices, limit)?;
+        let limit =
+            self.run.limit(&self.case).saturating_add(expected_time(orders.size) * self.case.peers.pairs());
+        let reports = self.converse(Until::Slices(orders.size), limit)?;
+        if self.case.placement == Placement::Remote {
+            reports.iter().try_for_each(|report| believable(report, timer.elapsed()))?;
+        }
         let stolen_ns = stolen_before.zip(stolen()).map(|(before, after)| after.saturating_sub(before));
         Ok((reports, stolen_ns))
     }
@@ -304,12 +321,13 @@ impl EndpointTrial<'_> {
     /// silent for `limit`, and for longer when it has said so. The first failure ends the trial. Reports are in the order of the
     /// endpoints.
     fn converse(&mut self, until: Until, mut limit: Duration) -> Result<Vec<SliceReport>, TrialError> {
-        let mut timer = Timer::start();
+        let (mut timer, whole) = (Timer::start(), Timer::start());
         let (mut reports, mut waiting_clients, mut connected) = (Vec::new(), Vec::new(), 0);
+        let (mut said, mut most) = (0, limit.saturating_mul(STEPS));
         while let Some(alive) = alive(&self.processes) {
             let has_come = match until {
                 Until::Connected => connected == self.led(),
-                Until::Slices => reports.len() == self.led(),
+                Until::Slices(_) => reports.len() == self.led(),
                 Until::AllDone => false,
             };
             if has_come {
@@ -319,13 +337,17 @@ impl EndpointTrial<'_> {
                 return Err(TrialError::Interrupted);
             }
             let channels: Vec<&Channel> = alive.iter().map(|&at| &self.processes[at].control).collect();
-            let ready = match wait_any(&channels, timer.left_of(limit)) {
+            let ready = match wait_any(&channels, timer.left_of(limit).min(whole.left_of(most))) {
                 Ok(Some(ready)) => alive[ready],
-                Ok(None) => return Err(self.silent(limit)),
+                Ok(None) => return Err(self.silent(limit.min(whole.elapsed()))),
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
             };
             timer = Timer::start();
+            said += 1;
+            if said > MOST_SAID * self.processes.len() || whole.elapsed() >= most {
+                return Err(self.lost(ready, &unexpected("one thing after the other, and made no report")));
+            }
             let message = match self.processes[ready].control.receive::<EndpointMessage>() {
                 Ok((message, _)) => message,
                 Err(failure) => return Err(self.lost(ready, &failure)),
@@ -337,8 +359,9 @@ impl EndpointTrial<'_> {
             match message {
                 EndpointMessage::Connected => connected += 1,
                 EndpointMessage::Expect { ns } => {
-                    limit =
-                        self.run.timeout.saturating_add(Duration::from_nanos(ns).saturating_mul(GENEROSITY));
+                    let expected = Duration::from_nanos(ns).min(self.longest_expected(until));
+                    limit = self.run.timeout.saturating_add(expected.saturating_mul(GENEROSITY));
+                    most = most.max(limit.saturating_mul(STEPS));
                 }
                 // No client says the second before all have said the first; one that did not wait has reported.
                 EndpointMessage::Ready | EndpointMessage::MeasuredOnePhase => {
@@ -365,6 +388,21 @@ impl EndpointTrial<'_> {
             }
         }
         Ok(in_order(reports))
+    }
+
+    /// The longest that the iterations of a phase may be expected to take. An endpoint that knows what one takes has done one since the
+    /// trial began, so that none takes longer than that.
+    fn longest_expected(&self, until: Until) -> Duration {
+        let one = self.begun.elapsed();
+        match until {
+            Until::Slices(Sizing::Iterations(count)) => {
+                one.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
+            }
+            Until::Slices(size @ Sizing::Slice { .. }) => {
+                expected_time(size).saturating_add(one.saturating_mul(GENEROSITY))
+            }
+            Until::Connected | Until::AllDone => Duration::ZERO,
+        }
     }
 
     /// Takes the first message of the endpoint at `at`, which must be its hello.
@@ -452,7 +490,7 @@ fn answers(control: &Channel) -> bool {
     if control.send(&CoordinatorMessage::Ping, &[]).is_err() {
         return false;
     }
-    loop {
+    while timer.elapsed() < ANSWER {
         match wait_any(&[control], timer.left_of(ANSWER)) {
             Ok(Some(_)) => match control.receive::<EndpointMessage>() {
                 Ok((EndpointMessage::Pong, _)) => return true,
@@ -463,6 +501,31 @@ fn answers(control: &Channel) -> bool {
             Ok(None) | Err(_) => return false,
         }
     }
+    false
+}
+
+/// Refuses a report that cannot be true by this side's clock: a slice that came `within` some time took no longer, and no iteration is
+/// done in less time than a processor takes for a few instructions.
+fn believable(report: &SliceReport, within: Duration) -> Result<(), TrialError> {
+    /// By how much the clocks of two hosts may differ in rate: a hundred times what their kernels correct.
+    const DRIFT: f64 = 1.05;
+    const SHORTEST_ITERATION_NS: f64 = 1.0;
+    let sample = &report.sample;
+    let within_ns = within.as_nanos() as f64;
+    let why = if sample.elapsed_ns > within_ns * DRIFT {
+        format!("it took {within_ns:.0} ns by the clock of this host")
+    } else if sample.elapsed_ns < sample.iterations as f64 * SHORTEST_ITERATION_NS {
+        format!("no processor does {} iterations in that time", sample.iterations)
+    } else {
+        return Ok(());
+    };
+    let failure = Failure::new(
+        "believe",
+        format!("a slice of {} iterations that took {} ns", sample.iterations, sample.elapsed_ns),
+        why,
+        "see what the endpoint is, and its clock",
+    );
+    Err(TrialError::Unreadable { failure })
 }
 
 /// The failure of a channel over which `what` came.
@@ -501,7 +564,7 @@ pub(super) fn root_cause(error: EndpointError, others: &mut [EndpointProcess]) -
     let mut silent: Vec<usize> = (0..others.len()).collect();
     let mut blames_a_peer = error.blame == Blame::Peer;
     let mut cause = TrialError::Endpoint(error.clone());
-    while blames_a_peer {
+    while blames_a_peer && timer.elapsed() < grace {
         let channels: Vec<&Channel> = silent.iter().map(|&at| &others[at].control).collect();
         let Ok(Some(ready)) = wait_any(&channels, timer.left_of(grace)) else {
             return TrialError::Endpoint(error);
@@ -530,6 +593,12 @@ fn alive(processes: &[EndpointProcess]) -> Option<Vec<usize>> {
 
 /// How many times as long as expected iterations may take.
 const GENEROSITY: u32 = 10;
+/// How many times an endpoint may be silent for as long as it may, between the orders of a slice and its report.
+const STEPS: u32 = 8;
+/// How many things an endpoint says in a slice at most: a client speaks of some ten phases.
+const MOST_SAID: usize = 1000;
+/// The shortest time that an endpoint elsewhere has for an answer, however short the run.
+const LEAST_LIMIT: Duration = Duration::from_secs(3);
 
 /// What the iterations themselves should take, generously. Of a number of iterations the endpoint says it when it knows.
 fn expected_time(size: Sizing) -> Duration {

@@ -1,6 +1,7 @@
 //! Why an endpoint failed, as data: what it tried, on what, what the answer was, what to do, and whom it blames.
 
-use serde::{Deserialize, Serialize};
+use super::frame::shortened;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use sys::{Errno, Failure};
 
@@ -23,15 +24,24 @@ pub enum Blame {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointError {
     /// What was tried, by the name of the call.
+    #[serde(deserialize_with = "short")]
     pub operation: String,
     /// On what.
+    #[serde(deserialize_with = "short")]
     pub object: String,
     /// What the answer was.
+    #[serde(deserialize_with = "short")]
     pub answer: String,
     /// What to do about it.
+    #[serde(deserialize_with = "short")]
     pub remedy: String,
     /// Whom the endpoint blames.
     pub blame: Blame,
+}
+
+/// A text of an endpoint's, of which no more is kept than is shown.
+fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(|text| shortened(&text))
 }
 
 /// What an endpoint came to, or its failure.
@@ -129,6 +139,13 @@ mod tests {
         assert_eq!(EndpointError::from(named).blame, Blame::Itself);
         let named = Failure::new("mmap", "the peer's memory", "too short", "see the peer's own error");
         assert_eq!(EndpointError::from(named).blame, Blame::Itself);
+    }
+
+    #[test]
+    fn of_an_error_without_end_the_begin_is_kept() {
+        let long = EndpointError::bug("read", &"x".repeat(1 << 20), "no");
+        let read: EndpointError = serde_json::from_str(&serde_json::to_string(&long).unwrap()).unwrap();
+        assert!(read.object.ends_with("x…") && read.to_string().len() < 1000);
     }
 
     #[test]

@@ -41,8 +41,20 @@ pub(crate) fn body_bytes(length: [u8; LENGTH_BYTES]) -> Result<usize, Failure> {
 /// The message that `body` is.
 pub(crate) fn message<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body).map_err(|error| {
-        Failure::new("decode", "a control message", error.to_string(), "run one version of ipcmark only")
+        // It quotes what it did not expect.
+        let answer = shortened(&error.to_string());
+        Failure::new("decode", "a control message", answer, "run one version of ipcmark only")
     })
+}
+
+/// As much of `text` from the other side as is shown or kept: whoever speaks the protocol may say 16 MiB.
+pub(crate) fn shortened(text: &str) -> String {
+    const LONGEST_CHARS: usize = 500;
+    let mut kept: String = text.chars().take(LONGEST_CHARS).collect();
+    if kept.len() < text.len() {
+        kept += "…";
+    }
+    kept
 }
 
 /// Bytes that are no message, as one line of text that is safe to print; `None` where they are no text.
@@ -65,6 +77,13 @@ mod tests {
         let (length, body) = bytes.split_first_chunk().unwrap();
         assert_eq!(body_bytes(*length).unwrap(), body.len());
         assert_eq!(message::<String>(body).unwrap(), "abc");
+    }
+
+    #[test]
+    fn a_message_that_is_none_is_quoted_in_part() {
+        let body = serde_json::to_vec(&"x".repeat(1 << 20)).unwrap();
+        let said = message::<u32>(&body).unwrap_err().to_string();
+        assert!(said.contains("xxx…") && said.len() < 1000, "{}", said.len());
     }
 
     #[test]

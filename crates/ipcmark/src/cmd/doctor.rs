@@ -12,6 +12,7 @@ use harness::host::doctor::finding::{Finding, Severity};
 use harness::host::doctor::rules::findings;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Examines the host, which takes about a second, and prints what it found, the worst first; then the server's host likewise, if
 /// there is a command that reaches it.
@@ -38,6 +39,9 @@ pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
+/// How long the server's host has to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
 /// What the doctor of the server's host says.
 fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<String, Error> {
     let request = RemoteRequest {
@@ -49,7 +53,7 @@ fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<String, Error> {
     };
     let interrupted = AtomicBool::new(false);
     let programs = programs(&request, via, &interrupted, &mut Vec::new())?;
-    let server = RemoteHost::reach(via, &programs, None, &interrupted)?;
+    let server = RemoteHost::reach(via, &programs, ANSWER_WITHIN, None, &interrupted)?;
     let mut words = vec![server.program(), "doctor"];
     words.extend(arguments.json.then_some("--json"));
     Ok(via.output(&words)?)

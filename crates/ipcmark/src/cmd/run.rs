@@ -37,7 +37,9 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let session = if request.dry_run && request.remote.is_none() { None } else { Some(RunSession::open()?) };
     let remote = request.remote.as_ref().zip(session.as_ref());
     let remote = remote
-        .map(|(remote, session)| RemoteRun::open(remote, &suite.blocks, session, own_cpu(&host)))
+        .map(|(remote, session)| {
+            RemoteRun::open(remote, request.timeout, &suite.blocks, session, own_cpu(&host))
+        })
         .transpose()?;
     let endpoints = suite.endpoints.unwrap_or_default();
     let plan = match &remote {
@@ -67,7 +69,8 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), suite.time, study);
     let mut collector = Collector::new(header, &rules, file, session.stop());
     let sides = remote.as_ref().map(|remote| &remote.sides);
-    let trials = session.trials(request.check, request.timeout, sides);
+    let time = Some((timer, Duration::from_nanos(settings.time_ns)));
+    let trials = EndpointTrials { time, ..session.trials(request.check, request.timeout, sides) };
     let finish = measure(&request, &settings, &plan, timer, &trials, &rules, &mut collector);
     if !session.is_stopped() && settings.observe_ns > 0 {
         let observe = Duration::from_nanos(settings.observe_ns);

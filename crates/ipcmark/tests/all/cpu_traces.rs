@@ -47,6 +47,7 @@ pub(crate) fn traces(case: &Case, slices: usize, sets: &[EventSet]) -> Vec<(Samp
         check: false,
         interrupted: &AtomicBool::new(false),
         timeout: Duration::from_secs(30),
+        time: None,
         plain_times: PlainTimes::default(),
         program: Some(Path::new(IPCMARK)),
         remote: None,

@@ -112,10 +112,28 @@ pub(crate) fn introduce(
         Ok(at) => format!("{name} {at}"),
         Err(_) => format!("{name} to {}", network.server),
     };
-    connect(socket, server).or_fail("connect", &shown)?;
+    connect(socket, server).or_fail("connect", &shown).map_err(refused)?;
     // A fresh connection has room for more than that.
     let sent = retry_on_intr(|| write(socket, &network.token)).or_fail("write", &shown)?;
     if sent == network.token.len() { Ok(()) } else { Err(Failure::of("write", &shown, Errno::AGAIN)) }
+}
+
+/// A refusal to connect to a server that was listening when it sent its ticket: the network's, or that of a server that is gone.
+fn refused(failure: Failure) -> Failure {
+    let by_network = [
+        Errno::CONNREFUSED,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::TIMEDOUT,
+    ];
+    if !failure.errno.is_some_and(|errno| by_network.contains(&errno)) {
+        return failure;
+    }
+    let next = "a firewall rejects it, no route leads there, or the server has ended: any free port must be open between the hosts, \
+                or name another address with --server-address";
+    Failure { next: next.to_owned(), ..failure }
 }
 
 /// A connection that has not shown the token yet.
@@ -193,15 +211,13 @@ pub(crate) fn greet(
     server: &SocketAddrAny,
     name: &str,
 ) -> Result<(), Failure> {
-    connect(socket, server).or_fail("connect", name)?;
+    connect(socket, server).or_fail("connect", name).map_err(refused)?;
     for tries in 0..TRIES {
-        let sent = retry_on_intr(|| send(socket, &network.word(HELLO), SendFlags::empty()));
-        match sent {
-            // What was sent before was refused: the server may not have bound yet.
-            Ok(_) | Err(Errno::CONNREFUSED) => {}
-            Err(errno) => return Err(Failure::of("send", name, errno)),
-        }
-        if await_word(network, socket, WELCOME, RESEND_AFTER, name)?.is_some() {
+        // It was bound when it sent its ticket: what is refused now a firewall rejects, or the server is gone.
+        retry_on_intr(|| send(socket, &network.word(HELLO), SendFlags::empty()))
+            .or_fail("send", name)
+            .map_err(refused)?;
+        if await_word(network, socket, WELCOME, RESEND_AFTER, name).map_err(refused)?.is_some() {
             retry_on_intr(|| send(socket, &network.word(READY), SendFlags::empty())).or_fail("send", name)?;
             if tries > 0 {
                 while await_word(network, socket, WELCOME, QUIET, name)?.is_some() {}
@@ -256,7 +272,7 @@ fn await_word(
                     return Ok(found);
                 }
             }
-            Err(Errno::INTR | Errno::AGAIN | Errno::CONNREFUSED) => {}
+            Err(Errno::INTR | Errno::AGAIN) => {}
             Err(errno) => return Err(Failure::of("recv", name, errno)),
         }
     }

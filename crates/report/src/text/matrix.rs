@@ -13,6 +13,7 @@ use analysis::analysed::{AnalysedRecord, AnalysedResults, Leader};
 use model::floor::NULL;
 use model::record::Outcome;
 use model::topology::CpuPair;
+use model::units::format_ns;
 use model::warning::Warning;
 use model::{Case, Placement, Size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -377,7 +378,15 @@ fn items(cases: &[&AnalysedRecord<'_>], column: &Column, style: &Style) -> Vec<S
 fn unmeasured(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let failed = analysed.records.iter().filter_map(|analysed| {
         let reason = match &analysed.record.outcome {
-            Outcome::Failed { error } => format!("failed: {}", clean(error)),
+            Outcome::Failed { error } => match analysed.before_failure_ns() {
+                Some(ns) => {
+                    format!("failed after slices of {} an iteration: {}", format_ns(ns), clean(error))
+                }
+                None => format!("failed: {}", clean(error)),
+            },
+            Outcome::Unsettled if analysed.record.samples.is_empty() => {
+                "the time was up before a slice of it was over; give --time a longer time".to_owned()
+            }
             Outcome::Missed { .. } => {
                 "missed its rate; the times would include a queue that grows".to_owned()
             }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::coordinator::endpoint_process::testing::sleeper;
 use crate::endpoint::sample::sample;
+use crate::protocol::message::PeerMessage;
 use model::record::Usage;
 use model::{Workload, floor};
 use rustix::fd::OwnedFd;
@@ -45,19 +46,66 @@ fn converse(
         check: false,
         interrupted: &AtomicBool::new(interrupted),
         timeout: limit,
+        time: None,
         plain_times: PlainTimes::default(),
         program: None,
         remote: None,
         layout: AddressLayout::Random,
     };
-    EndpointTrial { run: &run, case, processes, is_warm: false }.converse(until, limit)
+    EndpointTrial { run: &run, case, processes, is_warm: false, begun: Timer::start() }.converse(until, limit)
 }
 
 fn slices(processes: Vec<EndpointProcess>) -> Result<Vec<SliceReport>, TrialError> {
-    converse(Until::Slices, LONG, false, case(Peers::Pair), processes)
+    converse(SLICES, LONG, false, case(Peers::Pair), processes)
 }
 
 const LONG: Duration = Duration::from_secs(600);
+const SLICES: Until = Until::Slices(Sizing::Iterations(1_000_000));
+
+/// What never ends: promises, signs of life, and words for a peer.
+#[test]
+fn an_endpoint_that_talks_without_end_is_ended() {
+    type Say = fn() -> EndpointMessage;
+    let endless: [Say; 3] = [
+        || EndpointMessage::Expect { ns: u64::MAX },
+        || EndpointMessage::Pong,
+        || EndpointMessage::Peer(Box::new(PeerMessage::Ready)),
+    ];
+    for say_it in endless {
+        let ((client, client_says), (server, server_hears)) = (sleeper(true), sleeper(false));
+        let talks = std::thread::spawn(move || while client_says.send(&say_it(), &[]).is_ok() {});
+        let hears = std::thread::spawn(move || while server_hears.receive::<CoordinatorMessage>().is_ok() {});
+        let failure = converse(SLICES, LONG, false, case(Peers::Pair), vec![client, server]).unwrap_err();
+        assert!(failure.to_string().contains("one thing after the other"), "{failure}");
+        talks.join().unwrap();
+        hears.join().unwrap();
+    }
+}
+
+/// It is waited for as long as its iterations can take that were asked for, by how long the trial has lasted.
+#[test]
+fn an_endpoint_that_promises_and_is_silent_is_not_waited_for_without_end() {
+    let (client, client_says) = sleeper(true);
+    say(&client_says, EndpointMessage::Expect { ns: u64::MAX });
+    let one = Until::Slices(Sizing::Iterations(1));
+    let failure =
+        converse(one, Duration::from_millis(1), false, case(Peers::Pair), vec![client]).unwrap_err();
+    assert!(matches!(failure, TrialError::Silent { .. }), "{failure}");
+}
+
+#[test]
+fn a_slice_is_believed_as_far_as_the_clock_of_this_side_bears_it_out() {
+    let within = Duration::from_millis(10);
+    let of = |iterations, elapsed_ns| {
+        let sample = crate::endpoint::sample::sample(iterations, elapsed_ns, Usage::default(), None);
+        believable(&SliceReport::of(sample), within).map_err(|error| error.to_string())
+    };
+    assert_eq!((of(1000, 5e6), of(1, 1e7)), (Ok(()), Ok(())));
+    let refused = of(20, 1.0).unwrap_err();
+    assert!(refused.contains("no processor does 20 iterations in that time"), "{refused}");
+    let refused = of(1000, 2e7).unwrap_err();
+    assert!(refused.contains("it took 10000000 ns by the clock of this host"), "{refused}");
+}
 
 #[test]
 fn a_slice_is_over_when_the_client_has_reported_and_the_server_says_nothing() {
@@ -127,7 +175,7 @@ fn an_endpoint_whose_report_cannot_be_read_is_killed() {
 #[test]
 fn endpoints_that_say_nothing_are_killed_when_time_is_up() {
     let (client, _silent) = sleeper(true);
-    let failure = converse(Until::Slices, Duration::ZERO, false, case(Peers::Pair), vec![client]);
+    let failure = converse(SLICES, Duration::ZERO, false, case(Peers::Pair), vec![client]);
     let failure = failure.unwrap_err();
     assert_eq!(failure, TrialError::Silent { limit: Duration::ZERO });
     let said = failure.to_string();
@@ -148,7 +196,7 @@ fn an_endpoint_has_the_time_that_it_has_said_it_needs() {
         say(&client_says, report());
         client_says
     });
-    let reports = converse(Until::Slices, limit, false, case(Peers::Pair), vec![client]);
+    let reports = converse(SLICES, limit, false, case(Peers::Pair), vec![client]);
     assert_eq!(reports.unwrap().len(), 1);
     drop(later.join().unwrap());
 }
@@ -156,7 +204,7 @@ fn an_endpoint_has_the_time_that_it_has_said_it_needs() {
 #[test]
 fn an_interrupted_run_waits_for_no_report() {
     let (client, _silent) = sleeper(true);
-    let failure = converse(Until::Slices, LONG, true, case(Peers::Pair), vec![client]).unwrap_err();
+    let failure = converse(SLICES, LONG, true, case(Peers::Pair), vec![client]).unwrap_err();
     assert_eq!(failure, TrialError::Interrupted);
 }
 
@@ -175,7 +223,7 @@ fn several_clients_go_on_together_when_all_are_ready() {
         })
     };
     let clients = [client(one_says), client(two_says)];
-    let reports = converse(Until::Slices, LONG, false, case(Peers::Pairs(2)), vec![one, two]).unwrap();
+    let reports = converse(SLICES, LONG, false, case(Peers::Pairs(2)), vec![one, two]).unwrap();
     assert_eq!(reports.len(), 2);
     clients.into_iter().for_each(|client| drop(client.join().unwrap()));
 }
