@@ -1,8 +1,7 @@
 //! How a command ends: the exit codes, and the errors that lead to them.
 
-use crate::visible::{Commands, visible};
+use crate::streams::complain;
 use model::Invalid;
-use std::io::Write;
 use std::process::ExitCode;
 use sys::Failure;
 
@@ -60,20 +59,14 @@ pub fn code(end: impl Into<Ending>) -> ExitCode {
         Ok(Exit::Slower) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Err(Error::Invalid(invalid)) => {
-            complain(&invalid);
+            complain(&format!("ipcmark: {invalid}\n"));
             ExitCode::from(2)
         }
         Err(Error::Failure(failure)) => {
-            complain(&failure);
+            complain(&format!("ipcmark: {failure}\n"));
             ExitCode::from(1)
         }
     }
-}
-
-/// Writes `error` to standard error. Where nobody reads that, the exit code still says it.
-fn complain(error: &impl std::fmt::Display) {
-    let text = error.to_string();
-    let _ = writeln!(anstream::stderr(), "ipcmark: {}", visible(&text, Commands::None));
 }
 
 /// What [`code`] takes: how a command ended, or a hidden sub-command, whose success has no kinds.

@@ -11,6 +11,7 @@ use crate::planning::works;
 use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
+use crate::streams::complain;
 use analysis::analysed::AnalysedExplanation;
 use analysis::explain::{CaseObservations, Explanation, Landmark, control_cases, explain, size_curves};
 use harness::clock::Timer;
@@ -25,7 +26,6 @@ use model::plan::Plan;
 use model::record::{Host, Record};
 use model::{Case, Invalid, Outcome, Pace, Peers};
 use observe::symbols::Names;
-use std::io::Write;
 use std::time::Duration;
 
 /// The time that each case may take when none is given, its control cases and all probes included.
@@ -99,12 +99,11 @@ pub fn explain_cases(
         false => report::explanations(&analysed, &size_curves, &style()),
     })?;
     // Standard output may be read by a program.
-    let _ = write!(anstream::stderr(), "{}", made?);
+    complain(&made?);
     let is_explained = |case: &Case| explanations.iter().any(|explanation| explanation.case == *case);
     let missing: Vec<&Case> = cases.iter().filter(|case| !is_explained(case)).collect();
     for case in &missing {
-        let _ =
-            writeln!(anstream::stderr(), "{case}: it could not be measured: {}", failure_of(case, &records));
+        complain(&format!("{case}: it could not be measured: {}\n", failure_of(case, &records)));
     }
     Ok(match () {
         () if session.is_stopped() => Exit::Interrupted,

@@ -8,10 +8,10 @@ use crate::explanation_files;
 use crate::output::{print, style};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
+use crate::streams::complain;
 use analysis::path::ExplainedDifference;
 use harness::coordinator::schedule::Trials;
 use model::Case;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,12 +72,12 @@ pub fn explain_pairs(
         false => report::differences(&found, &style()),
     })?;
     // Standard output may be read by a program.
-    let _ = write!(anstream::stderr(), "{}", made?);
+    complain(&made?);
     for ([first, second], reasons) in &missing {
         let why =
             if reasons.is_empty() { "no round of both was whole; give it more with --time" } else { "" };
         let reasons = reasons.join("; ");
-        let _ = writeln!(anstream::stderr(), "{first} against {second}: not explained: {why}{reasons}");
+        complain(&format!("{first} against {second}: not explained: {why}{reasons}\n"));
     }
     Ok(match () {
         () if session.is_stopped() => Exit::Interrupted,

@@ -29,18 +29,27 @@ mod scenario_file;
 mod selection;
 mod session;
 mod special_file;
+mod streams;
 mod suites;
-mod visible;
 
 use clap::Parser;
 use exit::{Error, Exit};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    streams::show_panics();
     if let Some(done) = harness::hidden::dispatch(std::env::args_os().skip(1)) {
         return exit::code(done.map_err(Error::from));
     }
-    exit::code(dispatch(cli::Cli::parse()))
+    match cli::Cli::try_parse() {
+        Ok(cli) => exit::code(dispatch(cli)),
+        Err(said) if said.use_stderr() => {
+            // Where nobody reads it, the exit code still says it.
+            let _ = streams::say(std::io::stderr(), &streams::words_of_parser(&said));
+            ExitCode::from(2)
+        }
+        Err(help) => exit::code(output::print(&streams::words_of_parser(&help))),
+    }
 }
 
 fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {

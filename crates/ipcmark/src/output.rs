@@ -2,7 +2,7 @@
 
 use crate::exit::Error;
 use crate::request::ShowRequest;
-use crate::visible::{Commands, visible};
+use crate::streams::say;
 use analysis::analysed::AnalysedResults;
 use model::record::Results;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -19,14 +19,9 @@ pub fn command() -> Vec<String> {
 
 /// Has `writer` write text, and writes it to standard output without anything that commands a terminal, except colours on one.
 pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Error> {
-    let mut out = anstream::AutoStream::auto(std::io::stdout()).lock();
     let mut bytes = Vec::new();
-    let allowed = if std::io::stdout().is_terminal() { Commands::Colours } else { Commands::None };
-    let written = writer(&mut bytes).and_then(|()| {
-        out.write_all(visible(&String::from_utf8_lossy(&bytes), allowed).as_bytes())?;
-        out.flush()
-    });
-    match written {
+    let written = writer(&mut bytes);
+    match written.and_then(|()| say(std::io::stdout(), &String::from_utf8_lossy(&bytes))) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Error::ReaderGone),
         Err(error) => {

@@ -1,9 +1,10 @@
 //! What is shown on standard error while measuring goes on: a bar on a terminal, else a line now and then.
 
+use crate::streams::complain;
 use harness::coordinator::schedule::TrialProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::observation::Probe;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 /// How many plain lines measuring prints that uses all its time.
 const LINES: f64 = 10.0;
@@ -54,8 +55,7 @@ impl Progress {
             }
             Progress::Lines(due) if progress.share >= *due => {
                 *due = progress.share + 1.0 / LINES;
-                // Measuring goes on when nobody reads of it.
-                let _ = writeln!(anstream::stderr(), "{}", line(doing, progress));
+                complain(&format!("{}\n", line(doing, progress)));
             }
             Progress::Lines(_) => {}
         }

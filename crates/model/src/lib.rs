@@ -42,6 +42,7 @@ pub mod testing;
 mod text;
 pub mod topology;
 pub mod units;
+pub mod visible;
 pub mod warning;
 pub mod workload;
 

@@ -3,9 +3,11 @@
 use crate::attached::attach;
 use model::card::Support;
 use model::observation::{Probe, ProbeRequest};
+use model::visible::{Commands, visible};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Output};
-use sys::Failure;
+use sys::{Failure, OrFail};
 
 /// The hidden sub-command by which the binary tries a probe on itself; the probe's name follows it.
 pub const TRY: &str = "__try_probe";
@@ -19,8 +21,10 @@ pub fn try_probe(name: &str) -> Result<(), Failure> {
             Support::No { reason: format!("{operation} {object}: {answer}"), remedy: next }
         }
     };
-    serde_json::to_writer(std::io::stdout(), &support)
-        .map_err(|error| Failure::new("write", "standard output", error.to_string(), "report this bug"))
+    const OUT: &str = "standard output";
+    let json = serde_json::to_string(&support)
+        .map_err(|error| Failure::new("write", OUT, error.to_string(), "report this bug"))?;
+    std::io::stdout().write_all(visible(&json, Commands::None).as_bytes()).or_fail("write", OUT)
 }
 
 fn attempt(name: &str) -> Result<(), Failure> {

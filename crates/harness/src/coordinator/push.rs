@@ -9,6 +9,7 @@ use super::via::Via;
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::frame::as_text;
+use model::visible::{Commands, visible};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::{read, write};
@@ -109,10 +110,10 @@ impl Drop for PushedProgram {
         if !self.holder.wait_within(REMOVE_WITHIN) {
             let Self { via, path, .. } = self;
             let silence_s = SILENCE.as_secs();
-            let _ = writeln!(
-                std::io::stderr(),
+            let text = format!(
                 "ipcmark: '{via}' does not end: {path} removes itself there within {silence_s} s, or else 'ipcmark clean' does"
             );
+            let _ = writeln!(std::io::stderr(), "{}", visible(&text, Commands::None));
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::error::{Blame, EndpointError, Outcome};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage};
 use crate::protocol::silence::SILENCE;
+use model::visible::{Commands, visible};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -202,6 +203,6 @@ fn listen(incoming: &Channel, to: &SyncSender<CoordinatorMessage>) {
 /// Ends the process, with a word to whoever reads its standard error.
 fn leave(why: &str) -> ! {
     // Whoever read that may be gone, too.
-    let _ = writeln!(std::io::stderr(), "ipcmark endpoint: {why}");
+    let _ = writeln!(std::io::stderr(), "ipcmark endpoint: {}", visible(why, Commands::None));
     std::process::exit(1)
 }

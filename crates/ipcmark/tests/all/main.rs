@@ -21,3 +21,4 @@ mod restricted;
 mod results_files;
 mod same_trials;
 mod soundness;
+mod terminal;

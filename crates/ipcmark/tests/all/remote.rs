@@ -2,7 +2,8 @@
 //! skipped with the reason.
 
 use crate::common::{
-    AS_ROOT, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, has, read, run, skip, tool_is_missing, wait_until,
+    AS_ROOT, IPCMARK, Place, Process, Running, asked, assert_none_failed, error, has, read, run, skip,
+    tool_is_missing, wait_until,
 };
 use mechanisms::registry;
 use model::card::Support;

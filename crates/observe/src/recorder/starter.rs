@@ -1,5 +1,6 @@
 //! A process that waits until it is recorded, and then becomes the program: a re-execution of the binary.
 
+use model::visible::{Commands, visible};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal, waitpid,
 };
@@ -50,6 +51,7 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     kill_process(getpid(), Signal::STOP).or_fail("kill", SELF)?;
     set_parent_process_death_signal(None).or_fail("prctl", SELF)?;
     let error = Command::new(&program).args(words).exec();
-    eprintln!("ipcmark: {} cannot be started: {error}", program.display());
+    let text = format!("ipcmark: {} cannot be started: {error}", program.display());
+    eprintln!("{}", visible(&text, Commands::None));
     std::process::exit(NOT_STARTED)
 }

@@ -3,8 +3,7 @@
 //! Columns keep their names and their order; new ones are added at the end. Names end in the unit where
 //! there is one. What is missing is an empty field, never 0.
 
-use super::written::written;
-use crate::words::escape;
+use super::written::{field, written};
 use analysis::analysed::{AnalysedRecord, AnalysedResults};
 use model::Case;
 use model::estimate::Estimate;
@@ -28,14 +27,9 @@ pub fn csv(analysed: &AnalysedResults<'_>, mut out: impl io::Write) -> io::Resul
     lines.write_record(COLUMNS.iter().map(|(name, _)| name))?;
     for record in &analysed.records {
         let row = Row { run: &analysed.results.header.run, analysed: record };
-        lines.write_record(COLUMNS.iter().map(|(_, field)| text(field(&row))))?;
+        lines.write_record(COLUMNS.iter().map(|(_, of)| field(&of(&row).unwrap_or_default())))?;
     }
     out.write_all(&written(lines)?)
-}
-
-/// A field. Control characters are escaped, so that a case is one line whatever its error says.
-fn text(field: Option<String>) -> String {
-    field.map(|text| escape(text.chars())).unwrap_or_default()
 }
 
 const COLUMNS: &[Column] = &[

@@ -4,8 +4,7 @@
 //! tables of a study differ in their columns, and a CSV has one set of them. Columns keep their names and their order;
 //! new ones are added at the end. What is missing is an empty field, never 0. Cases are `csv`'s.
 
-use super::written::written;
-use crate::words::escape;
+use super::written::{field, written};
 use analysis::analysed::AnalysedResults;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
@@ -64,10 +63,8 @@ fn write(run: &str, lines: &[Line], mut out: impl io::Write) -> io::Result<()> {
     let mut csv = ::csv::Writer::from_writer(Vec::new());
     csv.write_record(["run"].into_iter().chain(COLUMNS.iter().map(|(name, _)| *name)))?;
     for line in lines {
-        let fields = COLUMNS.iter().map(|(_, field)| field(line).unwrap_or_default());
-        let fields = [run.to_owned()].into_iter().chain(fields);
-        // Control characters are escaped, so that a number is one line whatever its words say.
-        csv.write_record(fields.map(|field| escape(field.chars())))?;
+        let fields = COLUMNS.iter().map(|(_, of)| of(line).unwrap_or_default());
+        csv.write_record([run.to_owned()].into_iter().chain(fields).map(|text| field(&text)))?;
     }
     out.write_all(&written(csv)?)
 }
