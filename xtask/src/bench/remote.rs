@@ -103,6 +103,9 @@ fn inside(hosts: &Namespaces, case: &Case, side: usize, words: &[&str]) -> Resul
     Ok(command)
 }
 
+/// How long a side may take to answer for the first time.
+const REACHED_WITHIN: Duration = Duration::from_secs(60);
+
 /// Endpoints of this very program on both hosts.
 fn remote(hosts: &Namespaces) -> Result<Remote, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -110,7 +113,7 @@ fn remote(hosts: &Namespaces) -> Result<Remote, String> {
     let reach = |side: usize| {
         let words = hosts.inside(side).map(str::to_owned).to_vec();
         let via = Via::of(words).map_err(|invalid| invalid.to_string())?;
-        let host = RemoteHost::reach(&via, &programs, None, &AtomicBool::new(false));
+        let host = RemoteHost::reach(&via, &programs, REACHED_WITHIN, None, &AtomicBool::new(false));
         host.map_err(|invalid| invalid.to_string())
     };
     let address = hosts.addresses[1].parse();

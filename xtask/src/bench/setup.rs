@@ -54,6 +54,7 @@ impl Bench {
             check: false,
             interrupted: &self.interrupted,
             timeout: Duration::from_secs(5),
+            time: None,
             plain_times: PlainTimes::default(),
             program: None,
             remote: None,
