@@ -4,6 +4,7 @@ pub mod address_layout;
 pub mod check;
 mod common_window;
 pub mod compare;
+mod deadlines;
 pub mod dose;
 pub mod endpoint_process;
 mod endpoint_threads;

@@ -11,8 +11,11 @@ use harness::coordinator::via::Via;
 use harness::host::reachable;
 use mechanisms::registry::card;
 use model::record::{RemoteSide, RemoteSides};
-use model::{Block, Case, CpuPair, HostAddress, Invalid, Placement, Reach, Size, Spec, Workload, floor};
-use std::net::{IpAddr, Ipv4Addr};
+use model::{
+    Block, Case, CpuPair, HostAddress, InterfaceName, Invalid, Placement, Reach, Size, Spec, Workload, floor,
+};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use sys::vsock;
@@ -132,7 +135,12 @@ const WAYS: [Way; 2] = [
                 None => reachable::addresses(),
             };
             let loopback = sides.shared().net.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-            addresses.into_iter().take(MOST_TRIED).chain(loopback).map(HostAddress::Ip).collect()
+            let [of_client, of_server] = [&sides.client, &sides.server].map(|side| {
+                side.as_ref().map_or_else(reachable::link_addresses, |host| host.facts.link_addresses.clone())
+            });
+            let links = over_links(&of_client, &of_server).into_iter().take(MOST_TRIED);
+            let found = addresses.into_iter().take(MOST_TRIED).map(HostAddress::Ip);
+            found.chain(links).chain(loopback.map(HostAddress::Ip)).collect()
         },
         no_candidates: "it has none but loopback",
         remedy: "name one with --server-address; between the hosts, any free port must be open",
@@ -150,6 +158,17 @@ const WAYS: [Way; 2] = [
                  --server-address vsock:CID; on one host, 'modprobe vsock_loopback'",
     },
 ];
+
+/// The server's addresses of single links, each through every interface that the client has such on: which lies on the same link is
+/// not known.
+fn over_links(client: &[(Ipv6Addr, String)], server: &[(Ipv6Addr, String)]) -> Vec<HostAddress> {
+    let interfaces: BTreeSet<&str> = client.iter().map(|(_, interface)| interface.as_str()).collect();
+    let through = |address: Ipv6Addr| {
+        let names = interfaces.iter().filter_map(|name| InterfaceName::new(name));
+        names.map(move |name| HostAddress::Link(address, name))
+    };
+    server.iter().flat_map(|(address, _)| through(*address)).collect()
+}
 
 /// The context ids at which the client may reach the server, from what both sides say of their own.
 fn cids(on_one_host: bool, client: Option<u32>, server: Option<u32>) -> Vec<u32> {

@@ -52,7 +52,7 @@ pub use case::Case;
 pub use endpoint::{EndpointRole, Endpoints};
 pub use fact::Fact;
 pub use histogram::Histogram;
-pub use host_address::HostAddress;
+pub use host_address::{HostAddress, InterfaceName};
 pub use inject::Inject;
 pub use invalid::Invalid;
 pub use need::Need;

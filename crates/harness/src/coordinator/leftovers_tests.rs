@@ -83,7 +83,17 @@ fn only_names_that_a_run_gives_are_taken_for_runs() {
         "ipcmark-run-\u{1b}[2J-00ff00ff",
         "ipcmark-run-99999999999-00ff00ff",
     ] {
-        assert!(!is_name_of_run(name), "{name:?}");
+        assert!(!is_own_name(name), "{name:?}");
+    }
+    assert!(is_own_name("ipcmark-run-17-00ff00ff") && is_own_name("ipcmark-push-aZ09bc"));
+    for name in [
+        "ipcmark-push-",
+        "ipcmark-push-aZ09b",
+        "ipcmark-push-aZ09bcd",
+        "ipcmark-push-aZ09b/",
+        "ipcmark-push-aZ09b\n",
+    ] {
+        assert!(!is_own_name(name), "{name:?}");
     }
 }
 

@@ -60,7 +60,8 @@ impl OwnChild {
         }
     }
 
-    /// Who else has a pipe of the command: a process that has left its group may have taken one along.
+    /// Who else has a pipe of the command: a process that has left its group may have taken one along. A child of this process has
+    /// all its descriptors until it has executed its program, and until then it is of this very file.
     pub(super) fn holders(&self) -> Vec<Pid> {
         let wanted: Vec<String> = self.pipes.iter().map(|inode| format!("pipe:[{inode}]")).collect();
         let is_pipe = |fd: DirEntry| {
@@ -71,10 +72,11 @@ impl OwnChild {
             let fds = fs::read_dir(format!("/proc/{pid}/fd"));
             fds.is_ok_and(|fds| fds.flatten().any(is_pipe))
         };
-        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let file_of = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let own = file_of("self");
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
-        pids.filter(|pid| *pid != own).filter(holds).filter_map(Pid::from_raw).collect()
+        pids.filter(|pid| file_of(&pid.to_string()) != own && holds(pid)).filter_map(Pid::from_raw).collect()
     }
 
     /// Kills whoever else has a pipe of the command.

@@ -3,6 +3,7 @@
 
 use super::address_layout::AddressLayout;
 use super::common_window::in_common_window;
+use super::deadlines::{Deadlines, believable};
 use super::endpoint_process::{EndpointProcess, lost};
 use super::endpoint_threads::endpoint_threads;
 use super::own_child::is_closed;
@@ -320,10 +321,9 @@ impl EndpointTrial<'_> {
     /// Takes what the endpoints say, and has several clients begin together, until what is waited for has come. Each may be
     /// silent for `limit`, and for longer when it has said so. The first failure ends the trial. Reports are in the order of the
     /// endpoints.
-    fn converse(&mut self, until: Until, mut limit: Duration) -> Result<Vec<SliceReport>, TrialError> {
-        let (mut timer, whole) = (Timer::start(), Timer::start());
+    fn converse(&mut self, until: Until, limit: Duration) -> Result<Vec<SliceReport>, TrialError> {
         let (mut reports, mut waiting_clients, mut connected) = (Vec::new(), Vec::new(), 0);
-        let (mut said, mut most) = (0, limit.saturating_mul(STEPS));
+        let mut deadlines = Deadlines::new(limit, self.processes.len());
         while let Some(alive) = alive(&self.processes) {
             let has_come = match until {
                 Until::Connected => connected == self.led(),
@@ -337,15 +337,13 @@ impl EndpointTrial<'_> {
                 return Err(TrialError::Interrupted);
             }
             let channels: Vec<&Channel> = alive.iter().map(|&at| &self.processes[at].control).collect();
-            let ready = match wait_any(&channels, timer.left_of(limit).min(whole.left_of(most))) {
+            let ready = match wait_any(&channels, deadlines.left()) {
                 Ok(Some(ready)) => alive[ready],
-                Ok(None) => return Err(self.silent(limit.min(whole.elapsed()))),
+                Ok(None) => return Err(self.silent(deadlines.waited())),
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
             };
-            timer = Timer::start();
-            said += 1;
-            if said > MOST_SAID * self.processes.len() || whole.elapsed() >= most {
+            if !deadlines.hears() {
                 return Err(self.lost(ready, &unexpected("one thing after the other, and made no report")));
             }
             let message = match self.processes[ready].control.receive::<EndpointMessage>() {
@@ -360,8 +358,7 @@ impl EndpointTrial<'_> {
                 EndpointMessage::Connected => connected += 1,
                 EndpointMessage::Expect { ns } => {
                     let expected = Duration::from_nanos(ns).min(self.longest_expected(until));
-                    limit = self.run.timeout.saturating_add(expected.saturating_mul(GENEROSITY));
-                    most = most.max(limit.saturating_mul(STEPS));
+                    deadlines.wait_for(self.run.timeout.saturating_add(expected.saturating_mul(GENEROSITY)));
                 }
                 // No client says the second before all have said the first; one that did not wait has reported.
                 EndpointMessage::Ready | EndpointMessage::MeasuredOnePhase => {
@@ -504,30 +501,6 @@ fn answers(control: &Channel) -> bool {
     false
 }
 
-/// Refuses a report that cannot be true by this side's clock: a slice that came `within` some time took no longer, and no iteration is
-/// done in less time than a processor takes for a few instructions.
-fn believable(report: &SliceReport, within: Duration) -> Result<(), TrialError> {
-    /// By how much the clocks of two hosts may differ in rate: a hundred times what their kernels correct.
-    const DRIFT: f64 = 1.05;
-    const SHORTEST_ITERATION_NS: f64 = 1.0;
-    let sample = &report.sample;
-    let within_ns = within.as_nanos() as f64;
-    let why = if sample.elapsed_ns > within_ns * DRIFT {
-        format!("it took {within_ns:.0} ns by the clock of this host")
-    } else if sample.elapsed_ns < sample.iterations as f64 * SHORTEST_ITERATION_NS {
-        format!("no processor does {} iterations in that time", sample.iterations)
-    } else {
-        return Ok(());
-    };
-    let failure = Failure::new(
-        "believe",
-        format!("a slice of {} iterations that took {} ns", sample.iterations, sample.elapsed_ns),
-        why,
-        "see what the endpoint is, and its clock",
-    );
-    Err(TrialError::Unreadable { failure })
-}
-
 /// The failure of a channel over which `what` came.
 pub(super) fn unexpected(what: &str) -> Failure {
     Failure::new("receive", "control channel", format!("it said {what}"), "run one version of ipcmark only")
@@ -593,10 +566,6 @@ fn alive(processes: &[EndpointProcess]) -> Option<Vec<usize>> {
 
 /// How many times as long as expected iterations may take.
 const GENEROSITY: u32 = 10;
-/// How many times an endpoint may be silent for as long as it may, between the orders of a slice and its report.
-const STEPS: u32 = 8;
-/// How many things an endpoint says in a slice at most: a client speaks of some ten phases.
-const MOST_SAID: usize = 1000;
 /// The shortest time that an endpoint elsewhere has for an answer, however short the run.
 const LEAST_LIMIT: Duration = Duration::from_secs(3);
 

@@ -172,6 +172,7 @@ impl Session {
     pub(crate) fn network_meter(&self, socket: Option<BorrowedFd<'_>>) -> Option<NetworkMeter> {
         match self.orders.network?.server {
             HostAddress::Ip(server) => Some(NetworkMeter::new(socket, self.role, server)),
+            HostAddress::Link(server, _) => Some(NetworkMeter::new(socket, self.role, server.into())),
             // The kernel counts nothing of virtual sockets, and they have no route.
             HostAddress::Vsock(_) => None,
         }

@@ -19,6 +19,7 @@ pub(crate) fn facts(witness: Option<&Witness>) -> EndpointFacts {
         cpu,
         clock: Calibration::choose(root).record,
         addresses: addresses(),
+        link_addresses: link_addresses(),
         cid: cid(),
         isolation: Isolation::own(witness),
         host,
@@ -33,6 +34,11 @@ pub fn cid() -> Option<u32> {
 /// The addresses of this host in its network namespace but for loopback, that at which sshd was asked first.
 pub fn addresses() -> Vec<IpAddr> {
     addresses_below(Path::new("/"))
+}
+
+/// The addresses of IPv6 that are of one link but for loopback, each with its interface.
+pub fn link_addresses() -> Vec<(Ipv6Addr, String)> {
+    v6_of_links(&std::fs::read_to_string("/proc/self/net/if_inet6").unwrap_or_default())
 }
 
 fn addresses_below(root: &Path) -> Vec<IpAddr> {
@@ -66,16 +72,24 @@ fn v4_addresses(fib_trie: &str) -> Vec<Ipv4Addr> {
     addresses
 }
 
-/// The addresses of /proc/net/if_inet6 that mean the same on every interface: not those of one link, whose scope is 20.
+/// The addresses of /proc/net/if_inet6 that mean the same on every interface.
 fn v6_addresses(if_inet6: &str) -> Vec<Ipv6Addr> {
-    let address = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (digits, scope) = (words.next()?, words.nth(2)?);
-        let is_of_a_link = scope == "20";
-        let bits = u128::from_str_radix(digits, 16).ok().filter(|_| !is_of_a_link)?;
-        Some(Ipv6Addr::from_bits(bits))
-    };
-    if_inet6.lines().filter_map(address).collect()
+    let lines = if_inet6.lines().filter_map(v6_line).filter(|(_, is_of_a_link, _)| !is_of_a_link);
+    lines.map(|(address, ..)| address).collect()
+}
+
+/// Those of one link, each with its interface.
+fn v6_of_links(if_inet6: &str) -> Vec<(Ipv6Addr, String)> {
+    let lines = if_inet6.lines().filter_map(v6_line).filter(|(_, is_of_a_link, _)| *is_of_a_link);
+    lines.map(|(address, _, interface)| (address, interface.to_owned())).collect()
+}
+
+/// The address of a line, whether it is of one link, whose scope is 20, and its interface.
+fn v6_line(line: &str) -> Option<(Ipv6Addr, bool, &str)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [digits, _, _, scope, _, interface] = words[..] else { return None };
+    let bits = u128::from_str_radix(digits, 16).ok()?;
+    Some((Ipv6Addr::from_bits(bits), scope == "20", interface))
 }
 
 #[cfg(test)]
@@ -90,6 +104,7 @@ mod tests {
         assert_eq!(v4_addresses(fib_trie), [Ipv4Addr::new(10, 0, 0, 7), Ipv4Addr::LOCALHOST]);
         let if_inet6 = "fe800000000000000000000000000001 02 40 20 80 eth0\nfd000000000000000000000000000002 02 40 00 80 eth0\nnonsense\n";
         assert_eq!(v6_addresses(if_inet6), ["fd00::2".parse::<Ipv6Addr>().unwrap()]);
+        assert_eq!(v6_of_links(if_inet6), [("fe80::1".parse().unwrap(), "eth0".to_owned())]);
         assert!(v4_addresses("|-- x\n/32 host LOCAL").is_empty());
     }
 

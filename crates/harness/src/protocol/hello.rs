@@ -4,7 +4,7 @@
 use crate::host::isolation::{Isolation, Witness};
 use model::record::{ClockRecord, Host};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// What every hello says that it belongs to.
 pub const PROTOCOL: &str = "ipcmark-endpoint";
@@ -48,6 +48,9 @@ pub struct EndpointFacts {
     pub cpu: Option<u32>,
     /// The addresses by which the host may be reached, the likeliest first.
     pub addresses: Vec<IpAddr>,
+    /// Those of IPv6 that mean nothing beyond their link, each with the interface.
+    #[serde(default)]
+    pub link_addresses: Vec<(Ipv6Addr, String)>,
     /// The context id of its virtual sockets (vsock(7)), if it has such.
     #[serde(default)]
     pub cid: Option<u32>,

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 
 mod advise;
+mod bad_networks;
 mod cli;
 mod common;
 mod confined;

@@ -5,16 +5,17 @@
 //! by chance or scan for it; it is no protection from whoever reads the network.
 
 use crate::contract::{Network, NetworkToken};
-use model::HostAddress;
 use model::record::Setting;
+use model::{HostAddress, InterfaceName};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, retry_on_intr, write};
+use rustix::net::netdevice::name_to_index;
 use rustix::net::{
-    RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, accept_with, bind, connect, getsockname,
-    recv, recvfrom, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, accept_with, bind, connect,
+    getsockname, recv, recvfrom, send, socket_with,
 };
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail, vsock};
 
@@ -41,6 +42,8 @@ impl Network {
     pub(crate) fn own_address(&self) -> SocketAddrAny {
         let own = match self.server {
             HostAddress::Ip(server) => SocketAddr::new(server, 0),
+            // The interface is the client's.
+            HostAddress::Link(..) => return SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0).into(),
             // A machine may have several context ids: one as a guest, another as the host of guests.
             HostAddress::Vsock(_) => return vsock::address(vsock::ANY, vsock::ANY_PORT),
         };
@@ -70,6 +73,11 @@ impl Network {
                 let port = ticket.try_into().map(u16::from_be_bytes);
                 port.map(|port| SocketAddr::new(server, port).into())
             }
+            HostAddress::Link(server, interface) => {
+                let scope = scope_of(interface)?;
+                let port = ticket.try_into().map(u16::from_be_bytes);
+                port.map(|port| SocketAddrV6::new(server, port, 0, scope).into())
+            }
             HostAddress::Vsock(cid) => {
                 let port = ticket.try_into().map(u32::from_be_bytes);
                 port.map(|port| vsock::address(cid, port))
@@ -83,6 +91,14 @@ impl Network {
         word[..self.token.len()].copy_from_slice(&self.token);
         word
     }
+}
+
+/// The number of `interface` on this host.
+fn scope_of(interface: InterfaceName) -> Result<u32, Failure> {
+    let name = interface.as_str();
+    let socket = socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    let index = socket.and_then(|socket| name_to_index(socket, name));
+    index.or_fail("ioctl(SIOCGIFINDEX)", format!("the interface {name} of the client's host"))
 }
 
 /// The host that `address` is of.
