@@ -4,7 +4,7 @@ use model::record::{ClockRecord, ClockSource};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A clock reading, in ticks of the clock that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -198,9 +198,20 @@ fn precision_and_cost(clock: &Clock) -> (f64, f64) {
     (clock.ns(smallest), clock.ns_between(start, last) / READINGS as f64)
 }
 
-/// The time of day, for the results to say when they were measured. Nothing is timed by it.
-pub fn wall_clock() -> SystemTime {
-    SystemTime::now()
+/// The time of day as RFC 3339 has it, for the results to say when they were measured. Nothing is timed by it.
+pub fn wall_clock() -> String {
+    moment(SystemTime::now())
+}
+
+/// `at` as RFC 3339 has it, if it has a form of it: a clock that was never set may be in any year.
+fn moment(at: SystemTime) -> String {
+    /// The first second of the year 10,000.
+    const END_S: u64 = 253_402_300_800;
+    match at.duration_since(UNIX_EPOCH) {
+        Ok(since) if since.as_secs() < END_S => humantime::format_rfc3339(at).to_string(),
+        Ok(since) => format!("{} s after 1970, by the clock of this host", since.as_secs()),
+        Err(before) => format!("{} s before 1970, by the clock of this host", before.duration().as_secs()),
+    }
 }
 
 /// A deadline or a budget of the coordinator, by the system's monotonic clock. No result comes from it.
@@ -272,6 +283,15 @@ mod tests {
         assert!(!calibration.record.reason.is_empty());
         assert!(calibration.record.precision_ns > 0.0 && calibration.record.cost_ns > 0.0);
         assert_eq!(calibration.drift(), 0.0);
+    }
+
+    #[test]
+    fn a_clock_in_any_year_is_told() {
+        let at = |s: u64| UNIX_EPOCH + Duration::from_secs(s);
+        assert_eq!(moment(at(1_735_689_600)), "2025-01-01T00:00:00Z");
+        assert_eq!(moment(at(253_402_300_799)), "9999-12-31T23:59:59Z");
+        assert_eq!(moment(at(253_402_300_800)), "253402300800 s after 1970, by the clock of this host");
+        assert_eq!(moment(UNIX_EPOCH - Duration::from_secs(5)), "5 s before 1970, by the clock of this host");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! It reads the scenario, and asks nothing else of this host.
 
 use crate::cli::AdviseArguments;
+use crate::exit::Error;
 use crate::scenario_file;
 use mechanisms::registry::CARDS;
 use model::need::{Need, Pattern, Requirement};
@@ -46,7 +47,7 @@ pub struct PlacedNeed {
 
 impl AdviceRequest {
     /// What `arguments` ask for.
-    pub fn new(arguments: AdviseArguments) -> Result<Self, Invalid> {
+    pub fn new(arguments: AdviseArguments) -> Result<Self, Error> {
         let needs = match &arguments.scenario {
             Some(path) => of_scenario(path, &arguments)?,
             None => {
@@ -58,13 +59,14 @@ impl AdviceRequest {
             return Err(Invalid::new(
                 "a picture shows one need, and the scenario has several flows",
                 "take --html, whose page has a picture for each",
-            ));
+            )
+            .into());
         }
         let AdviseArguments { mechanisms, time, timeout, json, html, svg, .. } = arguments;
         for name in &mechanisms {
             let offered = || CARDS.iter().filter(|card| model::need::is_offered(card)).map(|card| card.name);
             if !offered().any(|known| known == name) {
-                return Err(Invalid::unknown("mechanism", name, offered()));
+                return Err(Invalid::unknown("mechanism", name, offered()).into());
             }
         }
         Ok(Self { needs, among: mechanisms, time, timeout, json, html, svg })
@@ -109,7 +111,7 @@ fn typed(arguments: &AdviseArguments) -> Result<Need, Invalid> {
 }
 
 /// A need for each flow of the scenario at `path`, with what was typed in addition.
-fn of_scenario(path: &Path, arguments: &AdviseArguments) -> Result<Vec<PlacedNeed>, Invalid> {
+fn of_scenario(path: &Path, arguments: &AdviseArguments) -> Result<Vec<PlacedNeed>, Error> {
     let scenario = scenario_file::read(path)?;
     let placed = |flow: &Flow| {
         let ends = [&scenario.processes[flow.from], &scenario.processes[flow.to]];
@@ -173,7 +175,7 @@ mod tests {
     fn request(words: &str) -> Result<AdviceRequest, Invalid> {
         let words = ["ipcmark", "advise"].into_iter().chain(words.split_whitespace());
         match Cli::parse_from(words).command {
-            Some(Command::Advise(arguments)) => AdviceRequest::new(arguments),
+            Some(Command::Advise(arguments)) => AdviceRequest::new(arguments).map_err(Error::invalid),
             other => panic!("{other:?}"),
         }
     }

@@ -34,6 +34,8 @@ impl FileKind {
     pub const TRACE: FileKind = FileKind { name: "trace", begins: b"{\"traceEvents\"" };
     /// Stacks of [`report::folded`], which begin as any text may.
     pub const STACKS: FileKind = FileKind { name: "text", begins: b"" };
+    /// A page of the manual.
+    pub const MANUAL: FileKind = FileKind { name: "page of the manual", begins: b".ie \\n(.g .ds Aq" };
     /// A figure as [`report::png`] draws it.
     pub const PNG: FileKind = FileKind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
 }
@@ -43,7 +45,7 @@ pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         match fs::create_dir(directory) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(refused(path, &error).into());
+                return Err(Error::of_written(path, &error));
             }
             _ => {}
         }
@@ -83,7 +85,7 @@ fn begins_as(path: &Path, kind: FileKind) -> bool {
 /// Writes under another name and renames to `path`, so that nobody ever reads half of it.
 fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
     let beside = beside(path);
-    let mut file = File::create_new(&beside).map_err(|error| refused(path, &error))?;
+    let mut file = File::create_new(&beside).map_err(|error| Error::of_written(path, &error))?;
     let written = file.write_all(content).and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = fs::remove_file(&beside);
@@ -95,13 +97,6 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     path.with_file_name(format!(".{name}.{}-{:08x}", std::process::id(), rand::random::<u32>()))
-}
-
-fn refused(path: &Path, error: &std::io::Error) -> Invalid {
-    Invalid::new(
-        format!("{} cannot be written: {error}", path.display()),
-        "name a file in a directory that exists and that you may write",
-    )
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Failure {

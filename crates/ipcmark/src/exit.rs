@@ -2,6 +2,8 @@
 
 use crate::streams::complain;
 use model::Invalid;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use sys::Failure;
 
@@ -36,6 +38,35 @@ pub enum Error {
     Failure(Failure),
     /// Whoever read the output has closed it, as `head` does: no reason to complain.
     ReaderGone,
+}
+
+impl Error {
+    /// Of `error`, for which what stands at `path`, which a person has named, cannot be `done`: bad input, to be mended by `remedy`, where
+    /// the name is to blame, and else the kernel's refusal.
+    pub fn of_file(path: &Path, done: &str, error: &io::Error, remedy: &str) -> Self {
+        let failure = Failure::from_io("open", path.display(), error);
+        if failure.is_of_name() {
+            Error::Invalid(Invalid::new(format!("{} cannot be {done}: {error}", path.display()), remedy))
+        } else {
+            Error::Failure(failure)
+        }
+    }
+
+    /// The same of a file that is to be written.
+    pub fn of_written(path: &Path, error: &io::Error) -> Self {
+        Self::of_file(path, "written", error, "name a file in a directory that exists and that you may write")
+    }
+}
+
+#[cfg(test)]
+impl Error {
+    /// The bad input that it is.
+    pub fn invalid(self) -> Invalid {
+        match self {
+            Error::Invalid(invalid) => invalid,
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 impl From<Invalid> for Error {
@@ -81,5 +112,26 @@ impl From<Result<Exit, Error>> for Ending {
 impl From<Result<(), Error>> for Ending {
     fn from(end: Result<(), Error>) -> Self {
         Ending(end.map(|()| Exit::Success))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_to_blame_for_what_another_name_mends_and_the_kernel_for_the_rest() {
+        let of = |errno: sys::Errno| Error::of_written(Path::new("a"), &errno.into());
+        use sys::Errno;
+        for errno in
+            [Errno::NOENT, Errno::ACCESS, Errno::NOTDIR, Errno::LOOP, Errno::NAMETOOLONG, Errno::ROFS]
+        {
+            assert!(matches!(of(errno), Error::Invalid(_)), "{errno}");
+        }
+        for errno in
+            [Errno::NOSPC, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::DQUOT, Errno::FBIG, Errno::NOMEM]
+        {
+            assert!(matches!(of(errno), Error::Failure(_)), "{errno}");
+        }
     }
 }

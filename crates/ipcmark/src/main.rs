@@ -34,10 +34,28 @@ mod suites;
 
 use clap::Parser;
 use exit::{Error, Exit};
+use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     streams::show_panics();
+    session::outlive_the_limit_of_file_sizes();
+    with_room_on_the_stack(program)
+}
+
+/// Does `work` in this thread, or in one of its own where this one's stack is too small (`ulimit -s`).
+fn with_room_on_the_stack(work: fn() -> ExitCode) -> ExitCode {
+    const ENOUGH_BYTES: u64 = 1 << 20;
+    if getrlimit(Resource::Stack).current.is_none_or(|bytes| bytes >= ENOUGH_BYTES) {
+        return work();
+    }
+    match std::thread::Builder::new().stack_size(ENOUGH_BYTES as usize).spawn(work) {
+        Ok(thread) => thread.join().unwrap_or(ExitCode::FAILURE),
+        Err(_) => work(),
+    }
+}
+
+fn program() -> ExitCode {
     if let Some(done) = harness::hidden::dispatch(std::env::args_os().skip(1)) {
         return exit::code(done.map_err(Error::from));
     }

@@ -7,6 +7,7 @@ use crate::cli::{
     AxesOptions, CompareArguments, EffortOptions, ExplainArguments, ProfileOptions, RemoteOptions,
     RunArguments, ShowOptions,
 };
+use crate::exit::Error;
 use crate::selection::{Axes, by_hand, restrict};
 use crate::{results_file, suites};
 use harness::coordinator::via::Via;
@@ -181,7 +182,7 @@ pub struct ExplanationFiles {
 
 impl RunRequest {
     /// What `arguments` ask for.
-    pub fn new(arguments: RunArguments) -> Result<Self, Invalid> {
+    pub fn new(arguments: RunArguments) -> Result<Self, Error> {
         let RunArguments { suite, mechanisms, axes, effort, quick, observe, .. } = arguments;
         let axes = Axes::try_from(axes)?;
         let is_named = mechanisms.is_empty();
@@ -202,7 +203,8 @@ impl RunRequest {
             return Err(Invalid::new(
                 "threads of one process, and explanations, are of one host",
                 "leave out --endpoints threads and --explain, or --server-via and --client-via",
-            ));
+            )
+            .into());
         }
         Ok(Self {
             remote,
@@ -268,7 +270,7 @@ impl From<ShowOptions> for ShowRequest {
 
 impl CompareRequest {
     /// What `arguments` ask for.
-    pub fn new(arguments: CompareArguments) -> Result<Self, Invalid> {
+    pub fn new(arguments: CompareArguments) -> Result<Self, Error> {
         let CompareArguments {
             before,
             after,
@@ -303,20 +305,23 @@ impl CompareRequest {
                 return Err(Invalid::new(
                     "no delay can be injected in what was measured already",
                     "give --inject to 'ipcmark run'; its cases pair with those of a run without",
-                ));
+                )
+                .into());
             }
             (None, None) if plan => {
                 return Err(Invalid::new(
                     "--plan plans what is to be measured, and results files are measured already",
                     "name two mechanisms, or give --against BINARY",
-                ));
+                )
+                .into());
             }
             (None, None) => Sides::Files([files(&before), files(&after)]),
             _ => {
                 return Err(Invalid::new(
                     format!("'{before}' and '{after}' are not of one kind"),
                     "name two results files, or two mechanisms",
-                ));
+                )
+                .into());
             }
         };
         Ok(Self { sides, fail_above, json })
@@ -368,7 +373,7 @@ impl RatioRequest {
 
 impl ExplainRequest {
     /// What `arguments` ask for.
-    pub fn new(arguments: ExplainArguments) -> Result<Self, Invalid> {
+    pub fn new(arguments: ExplainArguments) -> Result<Self, Error> {
         let ExplainArguments { what, case, against, inject, mechanisms, axes, effort, profile } = arguments;
         profile.counters.iter().try_for_each(|counter| check_counter(counter))?;
         let axes = Axes::try_from(axes)?;
@@ -378,7 +383,8 @@ impl ExplainRequest {
                 return Err(Invalid::new(
                     format!("'{what}' is a file, and no case of it is named"),
                     "add --case 'pipe latency 1 same-core', as the file has it",
-                ));
+                )
+                .into());
             }
             (Some(what), None) => by_hand(std::slice::from_ref(what), &axes)?.blocks,
             (None, _) => by_hand(&mechanisms, &axes)?.blocks,
@@ -416,7 +422,7 @@ fn check_counter(counter: &str) -> Result<(), Invalid> {
 }
 
 /// The case called `key` of a results file, to be planned again: its CPUs are those of this host.
-fn blocks_of_case(file: &Path, key: &str) -> Result<Vec<Block>, Invalid> {
+fn blocks_of_case(file: &Path, key: &str) -> Result<Vec<Block>, Error> {
     let results = results_file::read(file)?;
     let keys: Vec<String> = results.records.iter().map(|record| record.case.key()).collect();
     let found = results.records.iter().find(|record| record.case.key() == key);

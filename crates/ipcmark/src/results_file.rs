@@ -1,11 +1,13 @@
 //! Results files: created once, appended line by line, read back whole.
 
+use crate::exit::Error;
 use crate::special_file;
 use analysis::summary::{recompute, warnings};
 use model::record::{Line, Results};
 use model::{Invalid, results};
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use sys::{Failure, OrFail};
 
@@ -18,23 +20,21 @@ pub struct ResultsFile {
 
 impl ResultsFile {
     /// Makes the file. What exists is never overwritten, except what is no regular file, such as /dev/null.
-    pub fn create(path: &Path) -> Result<Self, Invalid> {
+    pub fn create(path: &Path) -> Result<Self, Error> {
         if let Some(file) = special_file::open(path)? {
             return Ok(Self { path: path.to_owned(), file });
         }
         let file = OpenOptions::new().write(true).create_new(true).open(path);
         let file = file.map_err(|error| match error.kind() {
             _ if path.is_dir() => {
-                Invalid::new(format!("{} is a directory", path.display()), "name a file in it with -o")
+                Invalid::new(format!("{} is a directory", path.display()), "name a file in it with -o").into()
             }
             ErrorKind::AlreadyExists => Invalid::new(
                 format!("{} exists, and results are never overwritten", path.display()),
                 "name another file with -o, or remove it",
-            ),
-            _ => Invalid::new(
-                format!("{} cannot be written: {error}", path.display()),
-                "name a file in a directory that exists and that you may write",
-            ),
+            )
+            .into(),
+            _ => Error::of_written(path, &error),
         })?;
         Ok(Self { path: path.to_owned(), file })
     }
@@ -51,8 +51,14 @@ impl ResultsFile {
 }
 
 /// Reads the results file at `path`. Where the run was cut off, its cases have the summaries of what was measured by then.
-pub fn read(path: &Path) -> Result<Results, Invalid> {
-    let mut results = results::parse(BufReader::new(open(path)?), &path.display().to_string())?;
+pub fn read(path: &Path) -> Result<Results, Error> {
+    let refused = Cell::new(None);
+    let file = BufReader::new(Watched { file: open(path)?, refused: &refused });
+    let parsed = results::parse(file, &path.display().to_string());
+    let mut results = parsed.map_err(|invalid| match refused.take() {
+        Some(error) => refused_reading(path, &error),
+        None => invalid.into(),
+    })?;
     if results.end.is_none() {
         summarise_unfinished(&mut results);
     }
@@ -74,32 +80,42 @@ fn summarise_unfinished(results: &mut Results) {
     }
 }
 
+/// A file that notes the kernel's refusal to read it, which whoever parses what is read takes for a word of it.
+struct Watched<'a> {
+    file: File,
+    refused: &'a Cell<Option<io::Error>>,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(bytes);
+        if let Some(code) = read.as_ref().err().and_then(io::Error::raw_os_error) {
+            self.refused.set(Some(io::Error::from_raw_os_error(code)));
+        }
+        read
+    }
+}
+
 /// Reads the text file at `path`, if it is at most `longest_bytes` long.
-pub fn read_text(path: &Path, longest_bytes: u64) -> Result<String, Invalid> {
+pub fn read_text(path: &Path, longest_bytes: u64) -> Result<String, Error> {
     let mut text = String::new();
-    let refuse =
-        |why: String| Invalid::new(format!("{} cannot be read: {why}", path.display()), "name a text file");
-    open(path)?
-        .take(longest_bytes + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| refuse(error.to_string()))?;
+    let refuse = |error: &io::Error| Error::of_file(path, "read", error, "name a text file");
+    open(path)?.take(longest_bytes + 1).read_to_string(&mut text).map_err(|error| refuse(&error))?;
     if text.len() as u64 > longest_bytes {
-        Err(refuse(format!("it is longer than {longest_bytes} bytes")))
+        Err(refuse(&io::Error::other(format!("it is longer than {longest_bytes} bytes"))))
     } else {
         Ok(text)
     }
 }
 
-fn open(path: &Path) -> Result<File, Invalid> {
-    let refuse = |why: &dyn std::fmt::Display| {
-        Invalid::new(
-            format!("{} cannot be read: {why}", path.display()),
-            "name a file that exists and that you may read",
-        )
-    };
-    let file = File::open(path).map_err(|error| refuse(&error))?;
+fn open(path: &Path) -> Result<File, Error> {
+    let file = File::open(path).map_err(|error| refused_reading(path, &error))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(refuse(&"it is a directory"));
+        return Err(refused_reading(path, &io::Error::other("it is a directory")));
     }
     Ok(file)
+}
+
+fn refused_reading(path: &Path, error: &io::Error) -> Error {
+    Error::of_file(path, "read", error, "name a file that exists and that you may read")
 }

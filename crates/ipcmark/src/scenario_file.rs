@@ -1,17 +1,18 @@
 //! Scenario files, and what is exchanged in them on the command line.
 
+use crate::exit::Error;
 use crate::results_file::read_text;
 use mechanisms::registry::CARDS;
 use model::{Invalid, Scenario};
 use std::path::Path;
 
 /// The scenario that the file at `path` holds.
-pub fn read(path: &Path) -> Result<Scenario, Invalid> {
+pub fn read(path: &Path) -> Result<Scenario, Error> {
     const LONGEST_BYTES: u64 = 1 << 20;
     let text = read_text(path, LONGEST_BYTES)?;
     let in_file =
         |Invalid { problem, remedy }| Invalid::new(format!("{}: {problem}", path.display()), remedy);
-    Scenario::parse(&text, CARDS).map_err(in_file)
+    Scenario::parse(&text, CARDS).map_err(in_file).map_err(Error::from)
 }
 
 /// `scenario` with the mechanisms that `exchanges` name, each as `FLOW=MECHANISM`.
@@ -33,7 +34,7 @@ mod tests {
             std::fs::read_dir(SCENARIOS).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(files.len() >= 4, "{files:?}");
         for file in files {
-            let scenario = read(&file).unwrap_or_else(|invalid| panic!("{invalid}"));
+            let scenario = read(&file).unwrap_or_else(|invalid| panic!("{invalid:?}"));
             // Shares are rounded in the text.
             let again = Scenario::parse(&scenario.to_toml(), CARDS).unwrap();
             assert_eq!((again.processes, again.flows.len()), (scenario.processes, scenario.flows.len()));

@@ -12,10 +12,27 @@ use harness::coordinator::run_directory::RunDirectory;
 use harness::coordinator::trials::EndpointTrials;
 use model::Invalid;
 use model::record::{ClockRecord, Fact, RunEnd};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// The system calls without which nothing can be measured, nor what was made be removed.
+const NEEDED: &[&str] = &[
+    "clock_getres",
+    "clock_nanosleep",
+    "clone3",
+    "flock",
+    "futex",
+    "kill",
+    "pipe2",
+    "prctl",
+    "sched_getaffinity",
+    "sendmsg",
+    "socketpair",
+    "statx",
+];
 
 /// A measuring command from its first trial to its last. Its directory is removed when it is dropped; trials and collectors
 /// borrow from it, so that they are gone by then.
@@ -31,6 +48,7 @@ impl RunSession {
     /// Takes care of signals first: none may end this process while it has a directory. Then chooses the clock, which takes
     /// about 20 ms.
     pub fn open() -> Result<Self, Error> {
+        sys::seccomp::require("measure", NEEDED)?;
         let stop = watch_signals()?;
         let directory = RunDirectory::create()?;
         let calibration = Calibration::choose(Path::new("/"));
@@ -140,7 +158,6 @@ pub fn check_slice(slice_ns: u64, clock: &ClockRecord) -> Result<(), Invalid> {
 
 /// A flag that SIGINT, SIGTERM and SIGHUP set. A second SIGINT ends the process at once; the janitor then removes its directory.
 pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag::{register, register_conditional_shutdown};
     let flag = Arc::new(AtomicBool::new(false));
     let refuse = |error: std::io::Error| {
@@ -151,6 +168,13 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
         register(signal, Arc::clone(&flag)).map_err(refuse)?;
     }
     Ok(flag)
+}
+
+/// Makes a write beyond the limit of file sizes (`RLIMIT_FSIZE`) an error, as any other write that fails; by itself SIGXFSZ ends the
+/// process without a word. It is handled and not ignored, so that programs which this one starts have it as they would without.
+pub fn outlive_the_limit_of_file_sizes() {
+    // Where that is refused, all else works.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 #[cfg(test)]

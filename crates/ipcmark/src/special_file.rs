@@ -3,15 +3,17 @@
 //! In a directory that others may write, what a name stands for can change from one call to the next, and a FIFO may be somebody
 //! else's ear. So nothing is made or cut here, and what was opened is checked once more.
 
+use crate::exit::Error;
 use model::Invalid;
 use rustix::fs::statfs;
 use rustix::process::geteuid;
 use std::fs::{File, Metadata, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// Opens what stands at `path` if it is neither a regular file nor a directory; `None` otherwise.
-pub fn open(path: &Path) -> Result<Option<File>, Invalid> {
+pub fn open(path: &Path) -> Result<Option<File>, Error> {
     let Ok(found) = path.metadata() else { return Ok(None) };
     if found.is_file() || found.is_dir() {
         return Ok(None);
@@ -20,18 +22,14 @@ pub fn open(path: &Path) -> Result<Option<File>, Invalid> {
         return Err(Invalid::new(
             format!("{} is a FIFO of another user, who would get what is written", path.display()),
             "name another file",
-        ));
-    }
-    let refuse = |why: &dyn std::fmt::Display| {
-        Invalid::new(
-            format!("{} cannot be written: {why}", path.display()),
-            "name a file in a directory that exists and that you may write",
         )
-    };
-    let file = OpenOptions::new().write(true).open(path).map_err(|error| refuse(&error))?;
+        .into());
+    }
+    let file = OpenOptions::new().write(true).open(path);
+    let file = file.map_err(|error| Error::of_written(path, &error))?;
     match file.metadata() {
         Ok(opened) if (opened.dev(), opened.ino()) == (found.dev(), found.ino()) => Ok(Some(file)),
-        _ => Err(refuse(&"something else was put in its place meanwhile")),
+        _ => Err(Error::of_written(path, &io::Error::other("something else was put in its place meanwhile"))),
     }
 }
 
@@ -66,7 +64,7 @@ mod tests {
             std::os::unix::fs::chown(at("fifo"), Some(65_534), None).unwrap();
             // There is no reader: an open would wait for ever.
             let refused = open(&at("fifo")).unwrap_err();
-            assert!(refused.problem.contains("a FIFO of another user"), "{refused}");
+            assert!(format!("{refused:?}").contains("a FIFO of another user"), "{refused:?}");
         }
         std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         assert!(open(&at("socket")).is_err());

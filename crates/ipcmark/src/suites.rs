@@ -1,5 +1,6 @@
 //! The suites that come with the program, and suite files.
 
+use crate::exit::Error;
 use crate::results_file::read_text;
 use mechanisms::registry::CARDS;
 use model::Invalid;
@@ -20,22 +21,20 @@ pub const SUITES: &[(&str, &str)] = &[
 ];
 
 /// The suite that `name` names, or that the file `name` holds.
-pub fn find(name: &str) -> Result<Suite, Invalid> {
+pub fn find(name: &str) -> Result<Suite, Error> {
     if let Some((_, text)) = SUITES.iter().find(|(known, _)| *known == name) {
-        return Suite::parse(text, CARDS);
+        return Suite::parse(text, CARDS).map_err(Error::from);
     }
     if !name.contains('/') && !name.ends_with(".toml") {
         let known = SUITES.iter().map(|(name, _)| *name);
         let Invalid { problem, remedy } = Invalid::unknown("suite", name, known);
-        return Err(Invalid::new(
-            problem,
-            format!("{remedy}; a file is named by its path, such as ./{name}.toml"),
-        ));
+        let remedy = format!("{remedy}; a file is named by its path, such as ./{name}.toml");
+        return Err(Invalid::new(problem, remedy).into());
     }
     const LONGEST_BYTES: u64 = 1 << 20;
     let text = read_text(Path::new(name), LONGEST_BYTES)?;
-    Suite::parse(&text, CARDS)
-        .map_err(|Invalid { problem, remedy }| Invalid::new(format!("{name}: {problem}"), remedy))
+    let in_file = |Invalid { problem, remedy }| Invalid::new(format!("{name}: {problem}"), remedy);
+    Suite::parse(&text, CARDS).map_err(in_file).map_err(Error::from)
 }
 
 #[cfg(test)]

@@ -134,7 +134,8 @@ pub fn visit_skeleton<V: Visitor>(visitor: V) -> V::Output {
 #[doc(hidden)]
 pub const SKELETON: &Card = &mechanisms::skeleton::Skeleton::CARD;
 
-/// Whether the entry `name` works on this host with `params`. `None` if there is none.
+/// Whether the entry `name` works on this host with `params`. `None` if there is none. What a filter of system calls may kill is tried by a
+/// child first.
 pub fn probe(name: &str, params: &Params) -> Option<Support> {
     struct Probe<'a>(&'a Params);
     impl Visitor for Probe<'_> {
@@ -145,6 +146,11 @@ pub fn probe(name: &str, params: &Params) -> Option<Support> {
         fn operation<O: Operation>(self) -> Support {
             O::probe(self.0)
         }
+    }
+    let is_killed = !sys::seccomp::outlives(|| drop(visit(name, Probe(params))));
+    if is_killed && card(name).is_some() {
+        let remedy = sys::seccomp::REMEDY.to_owned();
+        return Some(Support::No { reason: sys::seccomp::cause(), remedy });
     }
     visit(name, Probe(params))
 }

@@ -32,8 +32,7 @@ pub const MOST_RECORDS: usize = 1_000_000;
 pub const LARGEST_COUNT: u64 = 1 << 44;
 /// The most samples that a case may have in lines of their own. A line of [`LONGEST_LINE_BYTES`] holds fewer.
 pub const MOST_SAMPLES: usize = (1 << 20) - 1;
-/// The latest moment of an event, in nanoseconds of a clock that starts with the kernel: 36 years, ten of which fit in 64
-/// bits, as a trace file has them.
+/// The latest moment of an event or a sample, in nanoseconds: 36 years, ten of which fit in 64 bits, as a trace file has them.
 const LATEST_NS: u64 = 1 << 60;
 /// The shortest time per iteration, in nanoseconds. A processor does nothing as fast as this; the bound
 /// keeps quotients of two times finite.
@@ -469,6 +468,7 @@ pub fn unsound(sample: &Sample) -> Option<String> {
 
 fn checked_sample(sample: &Sample) -> Result<(), Broken> {
     check((sample.trial as usize) < MOST_SAMPLES, "trial", "below 1048575")?;
+    check(sample.started_ns <= LATEST_NS, "started_ns", "a moment of at most 1152921504606846976 ns")?;
     check((1..=LARGEST_COUNT).contains(&sample.iterations), "iterations", "from 1 to 17592186044416")?;
     const SPEEDS: &str = "of times above 0 and at most 4.9 hours, in nanoseconds";
     check(sample.speed.is_none_or(is_speed), "speed", SPEEDS)?;

@@ -43,6 +43,40 @@ impl Failure {
         let failure = Self::new(operation, object, errno.to_string(), next_step(errno));
         Self { errno: Some(errno), ..failure }
     }
+
+    /// The failure of `operation` on `object` with `error`.
+    pub fn from_io(operation: &str, object: impl Display, error: &std::io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(errno) => Self::of(operation, object, errno),
+            None => Self::new(operation, object, error.to_string(), "see 'ipcmark doctor'"),
+        }
+    }
+
+    /// Whether what was named is to blame, which a person can name otherwise; else it is the kernel that is short of something, or
+    /// that does not let it be done.
+    pub fn is_of_name(&self) -> bool {
+        let of_name = |errno: Errno| {
+            matches!(
+                errno,
+                Errno::NOENT
+                    | Errno::ACCESS
+                    | Errno::PERM
+                    | Errno::NOTDIR
+                    | Errno::ISDIR
+                    | Errno::EXIST
+                    | Errno::NAMETOOLONG
+                    | Errno::LOOP
+                    | Errno::INVAL
+                    | Errno::ILSEQ
+                    | Errno::NXIO
+                    | Errno::NODEV
+                    | Errno::ROFS
+                    | Errno::TXTBSY
+                    | Errno::NOEXEC
+            )
+        };
+        self.errno.is_none_or(of_name)
+    }
 }
 
 /// What usually helps against `errno`.
@@ -54,6 +88,7 @@ fn next_step(errno: Errno) -> &'static str {
             "the message is above the limit: use smaller messages or raise the socket buffer limits"
         }
         Errno::NOMEM | Errno::NOBUFS => "out of memory: free some, or use smaller messages",
+        Errno::FBIG => "a file would be longer than the limit allows: raise 'ulimit -f'",
         Errno::NOSPC => "the file system or the kernel's table is full: free some",
         Errno::ACCESS | Errno::PERM => "not permitted to this user: see 'ipcmark list' for what it needs",
         Errno::ROFS => "the file system is read-only: set TMPDIR to a writable one",
@@ -83,9 +118,6 @@ impl<T> OrFail<T> for Result<T, Errno> {
 
 impl<T> OrFail<T> for std::io::Result<T> {
     fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure> {
-        self.map_err(|error| match Errno::from_io_error(&error) {
-            Some(errno) => Failure::of(operation, object, errno),
-            None => Failure::new(operation, object, error.to_string(), "see 'ipcmark doctor'"),
-        })
+        self.map_err(|error| Failure::from_io(operation, object, &error))
     }
 }

@@ -56,15 +56,27 @@ impl Child {
 
     /// Awaits its end, and returns the result of its work (waitpid(2)).
     pub(crate) fn outcome(self) -> Result<(), Errno> {
-        let mut status = 0;
-        // SAFETY: the status is valid for writes.
-        retry_on_intr(|| checked(unsafe { libc::waitpid(self.0, &raw mut status, 0) }))?;
+        let status = self.status()?;
         match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
             (true, 0) => Ok(()),
             (true, errno) => Err(Errno::from_raw_os_error(errno)),
             // A filter of system calls may answer with a signal.
             (false, _) => Err(Errno::NOSYS),
         }
+    }
+
+    /// Awaits its end, and says whether a filter of system calls has killed it.
+    pub(crate) fn is_killed_by_filter(self) -> Result<bool, Errno> {
+        let status = self.status()?;
+        Ok(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSYS)
+    }
+
+    /// Awaits its end, and returns how it ended.
+    fn status(&self) -> Result<libc::c_int, Errno> {
+        let mut status = 0;
+        // SAFETY: the status is valid for writes.
+        retry_on_intr(|| checked(unsafe { libc::waitpid(self.0, &raw mut status, 0) }))?;
+        Ok(status)
     }
 }
 

@@ -29,6 +29,7 @@ mod ptrace;
 pub mod record_lock;
 pub mod ring;
 pub mod sealed;
+pub mod seccomp;
 pub mod segment;
 pub mod send_completion;
 pub mod shared_memory;

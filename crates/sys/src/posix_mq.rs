@@ -2,6 +2,7 @@
 
 use crate::fork::Child;
 use crate::libc_call::checked;
+use crate::seccomp::explained;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::retry_on_intr;
@@ -143,7 +144,7 @@ pub fn allows_two_queues(depth: u32, most_bytes: usize) -> Result<bool, Failure>
     match answer {
         Err(Errno::MFILE) => Ok(true),
         Err(Errno::INVAL | Errno::OVERFLOW) => Ok(false),
-        Err(errno) => Err(with_limits(Failure::of("mq_open", "a queue", errno))),
+        Err(errno) => Err(explained(with_limits(Failure::of("mq_open", "a queue", errno)))),
         Ok(()) => unlink(&name).map(|()| true).or_fail("mq_unlink", &name),
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::fork::Child;
 use crate::libc_call::checked;
+use crate::seccomp::explained;
 use crate::signal::ThreadId;
 use crate::{Errno, Failure, OrFail};
 use rustix::fd::AsRawFd;
@@ -103,12 +104,12 @@ pub fn probe() -> Result<(), Failure> {
     let outcome = allow(child.thread()).and_then(|()| write(&to_allow, &[1]).or_fail("write", OBJECT));
     drop(to_allow);
     let read = child.outcome().or_fail("process_vm_readv", OBJECT);
-    outcome.and(read).map_err(|failure| Failure {
+    outcome.and(read).map_err(|failure| explained(Failure {
         next: "set kernel.yama.ptrace_scope to 0 or 1, take a kernel with CONFIG_CROSS_MEMORY_ATTACH, or allow the \
                call in the container (CAP_SYS_PTRACE)"
             .to_owned(),
         ..failure
-    })
+    }))
 }
 
 #[cfg(all(test, not(miri), not(loom)))]

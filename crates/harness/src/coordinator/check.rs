@@ -4,6 +4,7 @@
 mod peer;
 
 use super::own_child::{OwnChild, over_streams};
+use super::reexecution::nowhere;
 use super::via::Via;
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};
@@ -19,7 +20,6 @@ use peer::{Mistake, RawClient, RawServer};
 use std::cell::Cell;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ struct Subject<'a> {
 impl<'a> Subject<'a> {
     fn start(tested: &Tested<'a>) -> Result<Self, String> {
         let mut command = tested.via.command(&[]);
-        let (control, child) = over_streams(command.stderr(Stdio::null()), tested.via).map_err(text)?;
+        let (control, child) = over_streams(command.stderr(nowhere().map_err(text)?), tested.via).map_err(text)?;
         Ok(Self { control: Some(control), child, interrupted: tested.interrupted, said: Cell::new(0) })
     }
 

@@ -3,7 +3,7 @@
 
 use super::address_layout::AddressLayout;
 use super::own_child::{OwnChild, is_closed, over_streams};
-use super::reexecution::reexecution;
+use super::reexecution::{nowhere, reexecution};
 use super::remote::RemoteHost;
 use super::trial_error::TrialError;
 use super::via::ENDPOINT;
@@ -13,9 +13,11 @@ use crate::protocol::hello::Hello;
 use crate::protocol::message::CoordinatorMessage;
 use crate::protocol::orders::{Orders, Role};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::process::Signal;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use sys::{Failure, OrFail};
 
@@ -59,7 +61,7 @@ impl EndpointProcess {
         spawn: impl FnOnce(&mut Command) -> io::Result<Child>,
     ) -> Result<Self, Failure> {
         let (ours, theirs) = channel()?;
-        let child = spawn(endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(Stdio::null()));
+        let child = spawn(endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(nowhere()?));
         let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
         let child = child.or_fail("start", format!("an endpoint ({of})"))?;
         let process = Self::over(ours, OwnChild::endpoint(child), role);
@@ -108,7 +110,9 @@ pub(super) fn lost(child: &mut OwnChild, failure: &Failure) -> TrialError {
     let timer = Timer::start();
     while timer.elapsed() < GRACE {
         match child.try_wait() {
-            Ok(Some(status)) if is_closed(failure) => return TrialError::Died { status: status.to_string() },
+            Ok(Some(status)) if is_closed(failure) => {
+                return TrialError::Died { status: words(status, child) };
+            }
             Ok(None) if is_closed(failure) => std::thread::sleep(Duration::from_millis(1)),
             Ok(_) => break,
             Err(error) => return TrialError::Died { status: error.to_string() },
@@ -116,6 +120,12 @@ pub(super) fn lost(child: &mut OwnChild, failure: &Failure) -> TrialError {
     }
     child.kill();
     TrialError::Unreadable { failure: failure.clone() }
+}
+
+/// How a child ended; of an endpoint on this host, which has the filters of this process, also what a filter of its calls kills.
+fn words(status: ExitStatus, child: &OwnChild) -> String {
+    let is_filtered = status.signal() == Some(Signal::SYS.as_raw()) && !child.is_command;
+    if is_filtered { format!("{status}: {}", sys::seccomp::cause()) } else { status.to_string() }
 }
 
 #[cfg(test)]

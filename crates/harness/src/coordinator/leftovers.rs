@@ -95,14 +95,15 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 impl OwnDirectory {
     /// Removes the objects that are recorded in it, and leaves the records.
-    pub(super) fn remove_recorded(&self) {
-        mechanisms::remove_recorded(&self.directory, &self.name);
+    pub(super) fn remove_recorded(&self) -> Result<(), Failure> {
+        mechanisms::remove_recorded(&self.directory, &self.name)
     }
 
     /// Removes the objects that are recorded in it, the files in it, and itself. A run makes no directories in its own: one that
     /// is there stays, and this fails.
     pub(super) fn remove(&self) -> Result<(), Failure> {
-        self.remove_recorded();
+        // Where an object stays, so does its record.
+        self.remove_recorded()?;
         empty(&self.directory).or_fail("rm", self.path.display())?;
         let found = fstat(&self.directory).or_fail("fstat", self.path.display())?;
         // If something else stands there by now, this one is gone. Only an empty directory could be removed in the moment between.

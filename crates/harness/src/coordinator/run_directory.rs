@@ -2,7 +2,7 @@
 //! outlives it after `SIGKILL`, and by `ipcmark clean` if both were killed. What may be removed is for `leftovers` to say.
 
 use super::leftovers::{Found, OwnDirectory, PREFIX, find, make};
-use super::reexecution::reexecution;
+use super::reexecution::{nowhere, reexecution};
 use crate::host::isolation::Witness;
 use model::card::Support;
 use rustix::fd::OwnedFd;
@@ -12,7 +12,6 @@ use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 use sys::{Failure, OrFail};
@@ -92,7 +91,7 @@ impl Drop for RunDirectory {
 fn start_janitor(path: &Path) -> Result<OwnedFd, Failure> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "the janitor's pipe")?;
     let mut command = reexecution(JANITOR, None);
-    command.arg(path).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(path).stdin(theirs).stdout(nowhere()?).stderr(nowhere()?);
     command.spawn().or_fail("start", "the janitor (/proc/self/exe)")?;
     Ok(ours)
 }
@@ -114,7 +113,7 @@ pub(super) fn remove_dead(path: &Path) {
             Ok(Found::Ours(own)) => {
                 // Endpoints die with the coordinator, but a moment later: one may just be making a file, or an object that it has
                 // recorded already.
-                own.remove_recorded();
+                let _ = own.remove_recorded();
                 sleep(PAUSE);
                 if own.remove().is_ok() {
                     return;

@@ -1,6 +1,7 @@
 //! A command that reaches another host or other namespaces, as `ssh host` does: what is to run there is appended to it. It runs
 //! nothing itself.
 
+use super::reexecution::nowhere;
 use model::Invalid;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -45,7 +46,7 @@ impl Via {
 
     /// What the command with `words` appended says on standard output.
     pub fn output(&self, words: &[&str]) -> Result<String, Failure> {
-        let output = self.command(words).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let output = self.command(words).stdin(nowhere()?).stderr(Stdio::inherit()).output();
         let output = output.or_fail("start", format!("the command '{self}'"))?;
         if !output.status.success() {
             let next = "see what it says on standard error";

@@ -243,7 +243,11 @@ fn transparent_huge_pages(root: &Path) -> Result<String, String> {
 
 /// The coarse clocks step once a tick: `clock_getres(2)`.
 fn tick_ns() -> Result<u64, String> {
-    let tick = clock_getres(ClockId::RealtimeCoarse);
+    let ask = || clock_getres(ClockId::RealtimeCoarse);
+    if !sys::seccomp::outlives(|| _ = ask()) {
+        return Err(sys::seccomp::cause());
+    }
+    let tick = ask();
     let (seconds, ns) = (u64::try_from(tick.tv_sec).ok(), u64::try_from(tick.tv_nsec).ok());
     let tick = seconds.zip(ns).map(|(seconds, ns)| seconds * 1_000_000_000 + ns);
     tick.filter(|ns| *ns > 0).ok_or_else(|| "clock_getres(CLOCK_REALTIME_COARSE): no resolution".to_owned())

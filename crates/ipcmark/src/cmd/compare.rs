@@ -57,7 +57,7 @@ fn compare_interleaved(
 ) -> Result<Exit, Error> {
     let mut pairs = pairs_here(request)?;
     if let Some(program) = &request.against {
-        other_build::check(program)?;
+        other_build::check(program)??;
     }
     let session = RunSession::open()?;
     measure(&mut pairs, request, &session);

@@ -17,6 +17,17 @@ use std::time::Duration;
 /// Examines the host, which takes about a second, and prints what it found, the worst first; then the server's host likewise, if
 /// there is a command that reaches it.
 pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
+    const NEEDED: &[&str] = &[
+        "clock_nanosleep",
+        "clone3",
+        "futex",
+        "madvise",
+        "prctl",
+        "sched_getaffinity",
+        "sched_setaffinity",
+        "statx",
+    ];
+    sys::seccomp::require("examine this host", NEEDED)?;
     let root = Path::new("/");
     let host = harness::host::facts::read(root);
     let cpus: Vec<u32> = host.topology.cpus.iter().map(|cpu| cpu.id).collect();

@@ -28,7 +28,7 @@ pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
         return Err(invalid.into());
     }
     if let Some(Against::Build(program)) = &request.against {
-        other_build::check(program)?;
+        other_build::check(program)??;
         let pairs: Vec<[Case; 2]> = cases.into_iter().map(|case| [case.clone(), case]).collect();
         return explain_pairs(&pairs, Some(program), &request.explanation, &RunSession::open()?);
     }

@@ -1,22 +1,36 @@
 //! `ipcmark man`: manual pages, made from the definition of the command line.
 
 use crate::cli::{Cli, ManArguments};
+use crate::derived_file::{self, FileKind};
 use crate::exit::{Error, Exit};
 use crate::output::{print, write};
-use clap::CommandFactory;
-use model::Invalid;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use std::path::Path;
+use sys::OrFail;
 
 /// Prints the page of `ipcmark`, or writes the pages of all commands into a directory.
 pub fn run(arguments: ManArguments) -> Result<Exit, Error> {
     match &arguments.directory {
-        None => write(|out| clap_mangen::Man::new(Cli::command()).render(out))?,
+        None => write(|out| Man::new(Cli::command()).render(out))?,
         Some(directory) => {
-            clap_mangen::generate_to(Cli::command(), directory).map_err(|error| {
-                let problem = format!("the pages cannot be written to {}: {error}", directory.display());
-                Invalid::new(problem, "name a directory that exists and that you may write")
-            })?;
+            let mut command = Cli::command().disable_help_subcommand(true);
+            command.build();
+            write_pages(command, directory)?;
             print(&format!("wrote the manual pages to {}\n", directory.display()))?;
         }
     }
     Ok(Exit::Success)
+}
+
+/// Writes the page of `command`, which has been built, and those of its sub-commands.
+fn write_pages(command: Command, directory: &Path) -> Result<(), Error> {
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        write_pages(command.clone(), directory)?;
+    }
+    let page = Man::new(command);
+    let path = directory.join(page.get_filename());
+    let mut text = Vec::new();
+    page.render(&mut text).or_fail("write", path.display())?;
+    derived_file::write(&path, &text, FileKind::MANUAL)
 }

@@ -97,7 +97,7 @@ fn replayed(
 }
 
 /// The records of each file with costs.
-fn runs(arguments: &PredictArguments) -> Result<Vec<Vec<Record>>, Invalid> {
+fn runs(arguments: &PredictArguments) -> Result<Vec<Vec<Record>>, Error> {
     arguments.costs.iter().map(|path| Ok(results_file::read(path)?.records)).collect()
 }
 

@@ -155,11 +155,8 @@ fn create(path: &Path, text: &str) -> Result<(), Error> {
         Some(file) => file,
         None => OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
             match error.kind() {
-                ErrorKind::AlreadyExists => taken(path),
-                _ => Invalid::new(
-                    format!("{} cannot be written: {error}", path.display()),
-                    "name a file in a directory that exists and that you may write",
-                ),
+                ErrorKind::AlreadyExists => taken(path).into(),
+                _ => Error::of_written(path, &error),
             }
         })?,
     };

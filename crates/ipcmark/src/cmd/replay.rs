@@ -10,8 +10,9 @@ use analysis::alike::Alike;
 use analysis::replay::{AnalysedReplay, ReplayedBoth};
 use harness::coordinator::replay::{self, Replayed};
 use harness::coordinator::trial_error::TrialError;
-use model::{Invalid, Scenario};
+use model::Scenario;
 use std::path::Path;
+use sys::Failure;
 
 /// Runs the scenario, and shows what it came to.
 pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
@@ -24,23 +25,31 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
         None => replay::replay(&scenario, &bounds).map(|replayed| {
             let (scenario, replayed) = together(&scenario, &replayed);
             let analysed = analysed(&scenario, &replayed);
-            match arguments.json {
+            let text = match arguments.json {
                 true => format!("{:#}\n", serde_json::json!(analysed)),
                 false => report::replay(&analysed, &style()),
-            }
+            };
+            (text, replayed.has_measured())
         }),
         Some(other) => replay::replay_both([&scenario, &other], &bounds).map(|[a, b]| {
             let ((scenario, a), (other, b)) = (together(&scenario, &a), together(&other, &b));
             let both = [analysed(&scenario, &a), analysed(&other, &b)];
             let both = ReplayedBoth::of(both, [&a.trials, &b.trials]);
-            match arguments.json {
+            let text = match arguments.json {
                 true => format!("{:#}\n", serde_json::json!(both)),
                 false => report::replay_both(&both, &style()),
-            }
+            };
+            (text, a.has_measured() && b.has_measured())
         }),
     };
     match ended {
-        Ok(text) => print(&text)?,
+        Ok((text, has_measured)) => {
+            print(&text)?;
+            if !has_measured && !session.is_stopped() {
+                let answer = "no message went in the time that was measured";
+                return Err(Failure::new("replay", "the scenario", answer, "give it more --time").into());
+            }
+        }
         Err(TrialError::Interrupted) => {}
         Err(error) => return Err(failure(&error).into()),
     }
@@ -48,7 +57,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
 }
 
 /// What `scenario` is measured in turn with: `against` names mechanisms for its flows, or a file.
-fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Invalid> {
+fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Error> {
     let is_file = against.contains('/') || against.ends_with(".toml") || !against.contains('=');
     let other = match is_file {
         true => read(Path::new(against))?,

@@ -176,7 +176,7 @@ fn header(
         version: VERSION,
         tool: tool(),
         run: session.id().to_owned(),
-        started_at: humantime::format_rfc3339(wall_clock()).to_string(),
+        started_at: wall_clock(),
         command: command(),
         host,
         clock: session.clock().clone(),

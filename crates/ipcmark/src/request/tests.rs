@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cli::{Cli, Command};
+use crate::exit::Error;
 use clap::Parser;
 use model::{Pace, Peers, Workload};
 
@@ -12,17 +13,17 @@ fn typed(line: &str) -> Command {
 
 fn run(line: &str) -> Result<RunRequest, Invalid> {
     let Command::Run(arguments) = typed(line) else { panic!("{line}") };
-    RunRequest::new(arguments)
+    RunRequest::new(arguments).map_err(Error::invalid)
 }
 
 fn compare(line: &str) -> Result<CompareRequest, Invalid> {
     let Command::Compare(arguments) = typed(line) else { panic!("{line}") };
-    CompareRequest::new(arguments)
+    CompareRequest::new(arguments).map_err(Error::invalid)
 }
 
 fn explain(line: &str) -> Result<ExplainRequest, Invalid> {
     let Command::Explain(arguments) = typed(line) else { panic!("{line}") };
-    ExplainRequest::new(arguments)
+    ExplainRequest::new(arguments).map_err(Error::invalid)
 }
 
 const fn seconds(seconds: u64) -> Duration {

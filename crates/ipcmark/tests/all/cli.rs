@@ -155,12 +155,12 @@ fn the_manual_has_a_page_for_every_command() {
         let page = fs::read_to_string(place.path(&format!("man1/ipcmark-{command}.1"))).unwrap();
         assert!(page.contains(".TH"), "{page}");
     }
-    let said = run(&mut place.ipcmark(["man", "--directory", "none"])).expect(2);
+    let said = run(&mut place.ipcmark(["man", "--directory", "none/such"])).expect(2);
     assert_data_eq!(
         said.err,
         str![[r#"
-ipcmark: the pages cannot be written to none: No such file or directory (os error 2)
-  name a directory that exists and that you may write
+ipcmark: none/such/ipcmark-run.1 cannot be written: No such file or directory (os error 2)
+  name a file in a directory that exists and that you may write
 
 "#]]
     );

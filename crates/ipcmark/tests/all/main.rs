@@ -11,6 +11,7 @@ mod cpu_traces;
 mod explain;
 mod fan_in;
 mod injected_causes;
+mod limits;
 mod network;
 mod predict;
 mod profiles;

@@ -239,6 +239,19 @@ fn an_interrupted_replay_shows_what_it_measured() {
 }
 
 #[test]
+fn a_replay_in_which_no_message_went_is_no_success() {
+    let place = Place::new();
+    let late = "size = \"64\"\nreply = \"64\"\nthink_time = \"100s\"";
+    place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", late)]));
+    for more in [&["--json"][..], &["--against", "f=unix-stream"]] {
+        let replay = ["replay", "s.toml", "--time", "200ms", "--timeout", "300s"];
+        let said = run(&mut place.ipcmark(replay.iter().chain(more))).expect(1);
+        assert!(said.err.contains("no message went in the time that was measured"), "{said}");
+        assert!(said.err.contains("give it more --time") && !said.out.is_empty(), "{said}");
+    }
+}
+
+#[test]
 fn an_ordinary_user_may_replay_and_few_descriptors_are_named() {
     let place = open_place();
     let more = "size = \"64\"\nreply = \"64\"";

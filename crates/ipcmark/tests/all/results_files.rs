@@ -179,6 +179,38 @@ fn a_line_without_end_is_refused_and_not_read_to_its_end() {
 }
 
 #[test]
+fn json_may_not_be_nested_without_end() {
+    let place = Place::new();
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let with = |name: &str, line: usize, field: &str, value: &str| {
+        let mut lines = good().to_vec();
+        lines[line] = lines[line].replacen('{', &format!("{{\"{field}\":{value},"), 1);
+        results_file(&place, name, &lines);
+    };
+    // What is not known is skipped, without a stack, and a small one is enough.
+    for line in [0, line_of("pipe")] {
+        with("unknown", line, "nobody-knows", &nested(1_000_000));
+        let small = "ulimit -s 128; exec \"$@\"";
+        let report = ["-c", small, "sh", crate::common::IPCMARK, "report", "unknown"];
+        run(place.command("sh").args(report)).expect(0);
+    }
+    // What is known and may be of several forms is read into memory first.
+    let study = |cell: &str| {
+        format!(
+            "{{\"title\":\"t\",\"source\":\"s\",\"table\":[{{\"name\":\"n\",\"title\":\"t\",\"columns\":[\"c\"],\
+             \"rows\":[{{\"name\":\"r\",\"cells\":[{cell}]}}]}}]}}"
+        )
+    };
+    let mut lines = edited(0, |header| drop(header.as_object_mut().unwrap().remove("study")));
+    let bare = lines[0].clone();
+    for depth in [130, 1_000_000] {
+        lines[0] = bare.replacen('{', &format!("{{\"study\":{},", study(&nested(depth))), 1);
+        results_file(&place, "deep", &lines);
+        assert!(refused(&place, "deep").contains("'deep' is broken at line 1: "), "{depth}");
+    }
+}
+
+#[test]
 fn text_in_a_results_file_cannot_command_a_terminal() {
     /// A name, the line, and what is put into it.
     type Edit = (&'static str, usize, fn(&mut Value));

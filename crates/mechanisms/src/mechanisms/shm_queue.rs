@@ -9,7 +9,7 @@
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::backing::{MEMORY, MemoryRequest, Pending};
 use crate::support::cards::UNPOLLED_STREAM;
-use crate::support::names::{Registered, probe_names};
+use crate::support::names::{Registered, probe_sysv};
 use crate::support::probe::support_of;
 use crate::support::sleeper::Sleeper;
 use model::card::{Card, Support};
@@ -20,7 +20,7 @@ use sys::posix_sync::{self, GuardedCount};
 use sys::record_lock::{self, RecordLocks};
 use sys::ring::WaitStrategy;
 use sys::side::MemorySide;
-use sys::sysv::{SysvKey, SysvSemaphores};
+use sys::sysv::{SysvKey, SysvKind, SysvSemaphores};
 use sys::{Errno, Failure, OrFail};
 
 /// Queues over `sys::byte_queue`.
@@ -154,7 +154,7 @@ impl Drop for Held<'_> {
 impl Lock {
     fn probe(params: &Params) -> Support {
         match params.text(&ShmQueue::CARD, "lock") {
-            Some("sysv-sem") => probe_names(),
+            Some("sysv-sem") => probe_sysv(SysvKind::Semaphores),
             Some("mutex") => support_of(GuardedCount::create()),
             _ => support_of(RecordLocks::create().and_then(|(_, fd)| RecordLocks::open(fd))),
         }

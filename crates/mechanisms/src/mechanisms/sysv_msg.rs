@@ -3,14 +3,14 @@
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::MESSAGE;
 use crate::support::cards::OF_QUEUE;
-use crate::support::names::{Registered, probe_names};
+use crate::support::names::{Registered, probe_sysv};
 use model::card::{ByName, Card, Support};
 use model::record::Setting;
 use model::semantics::{Credentials, Naming, Semantics};
 use model::{Domain, Param, Params, Size};
 use rustix::thread::{CapabilitySet, capabilities};
 use sys::name::ObjectName;
-use sys::sysv::{SysvKey, SysvMessageQueue};
+use sys::sysv::{SysvKey, SysvKind, SysvMessageQueue};
 use sys::{Errno, Failure};
 
 /// msgsnd(2) and msgrcv(2).
@@ -48,7 +48,7 @@ impl Mechanism for SysvMsg {
     type End = SysvMsgEndpoint;
 
     fn probe(params: &Params) -> Support {
-        match probe_names() {
+        match probe_sysv(SysvKind::Queue) {
             Support::Yes { .. } => Support::Yes { largest_bytes: largest(params) },
             no => no,
         }

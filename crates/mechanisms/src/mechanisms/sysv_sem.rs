@@ -3,14 +3,14 @@
 use crate::contract::{Mechanism, Ticket, TrialContext};
 use crate::support::cards::OF_WAKE_UP;
 use crate::support::cards::WAKE_UP;
-use crate::support::names::{Registered, probe_names};
+use crate::support::names::{Registered, probe_sysv};
 use crate::support::undo::{UNDO, undo};
 use crate::support::wake::{WakeEndpoint, Waker};
 use model::Params;
 use model::card::{ByName, Card, Reach, Support};
 use model::semantics::{Credentials, Lifetime, Namespace, Naming, OtherUsers, Semantics};
 use sys::name::ObjectName;
-use sys::sysv::{SysvKey, SysvSemaphores};
+use sys::sysv::{SysvKey, SysvKind, SysvSemaphores};
 use sys::{Errno, Failure};
 
 /// semop(2).
@@ -50,7 +50,7 @@ impl Mechanism for SysvSem {
     type End = WakeEndpoint<SemaphoreEndpoint>;
 
     fn probe(_: &Params) -> Support {
-        probe_names()
+        probe_sysv(SysvKind::Semaphores)
     }
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {

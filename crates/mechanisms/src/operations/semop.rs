@@ -1,12 +1,12 @@
 //! A System V semaphore is raised and lowered again, and nobody waits for it.
 
 use crate::contract::{Operation, TrialContext};
-use crate::support::names::{Registered, probe_names};
+use crate::support::names::{Registered, probe_sysv};
 use crate::support::undo::{UNDO, undo};
 use model::Params;
 use model::card::{Card, Support};
 use sys::name::ObjectName;
-use sys::sysv::{SysvKey, SysvSemaphores};
+use sys::sysv::{SysvKey, SysvKind, SysvSemaphores};
 use sys::{Errno, Failure};
 
 /// semop(2).
@@ -27,7 +27,7 @@ impl Operation for Semop {
     };
 
     fn probe(_: &Params) -> Support {
-        probe_names()
+        probe_sysv(SysvKind::Semaphores)
     }
 
     fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {

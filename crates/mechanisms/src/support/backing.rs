@@ -1,7 +1,7 @@
 //! Shared memory of each kind, and how the server gets what the client made. Not a mechanism itself.
 
 use crate::contract::{Ticket, TrialContext};
-use crate::support::names::{Registered, probe_names};
+use crate::support::names::{Registered, probe_names, probe_sysv};
 use crate::support::probe::support_of;
 use model::card::Support;
 use model::{Domain, Param};
@@ -13,7 +13,7 @@ use rustix::shm;
 use std::path::{Path, PathBuf};
 use sys::name::ObjectName;
 use sys::shared_memory::SharedMemory;
-use sys::sysv::{self, SysvKey};
+use sys::sysv::{self, SysvKey, SysvKind};
 use sys::{Failure, OrFail};
 
 /// The parameter that says which kind of memory is shared.
@@ -75,7 +75,8 @@ impl MemoryRequest<'_> {
     /// Whether the memory can be had. Makes no name, so that nothing is left if this process is killed.
     pub(crate) fn probe(self) -> Support {
         let Self { kind, len_bytes, .. } = self;
-        match (kind, probe_names()) {
+        let named = if kind == Some("sysv") { probe_sysv(SysvKind::Memory) } else { probe_names() };
+        match (kind, named) {
             (Some("posix" | "sysv" | "file"), no @ Support::No { .. }) => no,
             (Some("posix"), _) => support_of(
                 nameless(Path::new(OBJECTS)).and_then(|fd| SharedMemory::create_file(fd, len_bytes)),

@@ -3,9 +3,13 @@
 //! A record is believed only where nobody else can have written it: see [`remove_recorded`].
 
 use crate::contract::TrialContext;
+use crate::support::probe::support_of;
 use model::card::Support;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, Stat, access, fstat, openat, stat, statat};
+use rustix::fs::{
+    Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, access, fstat, mkdirat, open, openat, stat,
+    statat, unlinkat,
+};
 use rustix::process::{getegid, geteuid};
 use std::ffi::CStr;
 use std::fs::OpenOptions;
@@ -13,6 +17,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use sys::name::ObjectName;
+use sys::sysv::{self, SysvKind};
 use sys::{Errno, Failure, OrFail};
 
 impl TrialContext<'_> {
@@ -93,9 +98,9 @@ impl Drop for Registered {
 ///
 /// A record is read only if it is a small regular file of this user with one name. Nothing else is opened: a FIFO would
 /// wait, a device act, and a link lead elsewhere. What is recorded is removed only if it is a name of this run or, where
-/// names cannot tell, if this user made the object after the record.
-pub fn remove_recorded(directory: impl AsFd, run: &str) {
-    let Ok(entries) = Dir::read_from(&directory) else { return };
+/// names cannot tell, if this user made the object after the record. Fails where a filter of system calls kills who removes one.
+pub fn remove_recorded(directory: impl AsFd, run: &str) -> Result<(), Failure> {
+    let Ok(entries) = Dir::read_from(&directory) else { return Ok(()) };
     for entry in entries.map_while(Result::ok) {
         if !entry.file_name().to_bytes().ends_with(NOTE.as_bytes()) {
             continue;
@@ -104,9 +109,16 @@ pub fn remove_recorded(directory: impl AsFd, run: &str) {
             && name.is_of(run)
         {
             // What cannot be removed belongs to somebody else.
-            let _ = name.remove_noted(since_s);
+            let remove = || {
+                let _ = name.remove_noted(since_s);
+            };
+            if !sys::seccomp::outlives(remove) {
+                return Err(Failure::new("remove", &name, sys::seccomp::cause(), sys::seccomp::REMEDY));
+            }
+            remove();
         }
     }
+    Ok(())
 }
 
 /// The name that `note` records, and when that was written.
@@ -132,13 +144,50 @@ fn is_note(file: &Stat) -> bool {
 pub fn probe_names() -> Support {
     const REMEDY: &str = "set TMPDIR to a directory that you may write";
     let directory = std::env::temp_dir();
+    let no = |reason: String, remedy: &str| Support::No { reason, remedy: remedy.to_owned() };
     match (writable(&directory, REMEDY), stat(&directory)) {
-        (Support::Yes { .. }, Ok(found)) if !is_safe(&found) => Support::No {
-            reason: format!("other users may rename and remove what lies in {}", directory.display()),
-            remedy: "set TMPDIR to a directory of your own, or to one with the sticky bit, as /tmp has"
-                .to_owned(),
+        (Support::Yes { .. }, Ok(found)) if !is_safe(&found) => no(
+            format!("other users may rename and remove what lies in {}", directory.display()),
+            "set TMPDIR to a directory of your own, or to one with the sticky bit, as /tmp has",
+        ),
+        // Endpoints are told of it in JSON.
+        (Support::Yes { .. }, _) if directory.to_str().is_none() => {
+            no(format!("the path {} is not UTF-8", directory.display()), REMEDY)
+        }
+        (Support::Yes { .. }, _) => match try_directory(&directory) {
+            Ok(()) => Support::UNLIMITED,
+            Err(failure) => {
+                no(format!("{} {}: {}", failure.operation, failure.object, failure.answer), REMEDY)
+            }
         },
         (support, _) => support,
+    }
+}
+
+/// Whether something can be made in `directory`: a file system may be full, or refuse what its mode allows. Files without a name leave
+/// nothing if this process is killed; where there are none, a directory is made and removed, under a name that `ipcmark clean` knows.
+fn try_directory(directory: &Path) -> Result<(), Failure> {
+    let nameless = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match open(directory, nameless, Mode::RUSR | Mode::WUSR) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
+        made => return made.map(drop).or_fail("make something in", directory.display()),
+    }
+    let tried = directory.join(format!("ipcmark-run-{}-{:08x}", std::process::id(), rand::random::<u32>()));
+    match mkdirat(CWD, &tried, Mode::RWXU) {
+        // Another name may be free.
+        Err(Errno::EXIST) => return Ok(()),
+        made => made.or_fail("mkdir", directory.display())?,
+    }
+    // `clean` may have come first.
+    let _ = unlinkat(CWD, &tried, AtFlags::REMOVEDIR);
+    Ok(())
+}
+
+/// The same for System V objects of `kind`, which are recorded there.
+pub(crate) fn probe_sysv(kind: SysvKind) -> Support {
+    match probe_names() {
+        Support::Yes { .. } => support_of(sysv::probe(kind)),
+        no => no,
     }
 }
 
@@ -168,7 +217,7 @@ mod tests {
     use super::*;
     use crate::contract::Shape;
     use model::{Params, Workload};
-    use rustix::fs::{CWD, linkat, mknodat};
+    use rustix::fs::{linkat, mknodat};
     use std::fs;
     use sys::sysv::{SysvKey, SysvSemaphores};
 
@@ -239,7 +288,7 @@ mod tests {
         let shm = Path::new("/dev/shm").join(&foreign);
         fs::write(&shm, "").unwrap();
         note("3.name", ObjectName::PosixShm(format!("/{foreign}")).to_string());
-        remove_recorded(&fd, RUN);
+        remove_recorded(&fd, RUN).unwrap();
         assert_eq!(earlier.add(0, 1), Ok(()), "what was there before the record was removed");
         assert_eq!(later.add(0, 1), Err(Errno::PIPE), "what was made after the record is still there");
         assert!(shm.exists(), "a name of another run was removed");
@@ -272,7 +321,7 @@ mod tests {
             let _ = mknodat(CWD, at("zero.name"), FileType::CharacterDevice, Mode::RUSR, zero);
         }
         assert_eq!(noted(&directory), []);
-        remove_recorded(fs::File::open(&directory).unwrap(), RUN);
+        remove_recorded(fs::File::open(&directory).unwrap(), RUN).unwrap();
         assert_eq!(set.add(0, 1), Ok(()));
         // The same text in a file of ours is a record.
         fs::write(at("good.name"), &name).unwrap();

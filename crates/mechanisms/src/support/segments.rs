@@ -1,19 +1,20 @@
 //! Shared memory that operations make and attach: whether it can be had, and its name. Not an operation itself.
 
 use crate::contract::TrialContext;
-use crate::support::names::{Registered, probe_names};
+use crate::support::names::{Registered, probe_names, probe_sysv};
 use crate::support::probe::support_of;
 use model::Size;
 use model::card::Support;
 use rustix::fs::{Mode, OFlags, open};
 use sys::name::ObjectName;
 use sys::segment::{MemorySegment, SegmentSource};
-use sys::sysv::SysvKey;
+use sys::sysv::{SysvKey, SysvKind};
 use sys::{Failure, OrFail};
 
 /// Whether memory of `kind` can be had here.
 pub(crate) fn probe_source(kind: Option<&str>) -> Support {
-    match (kind, probe_names()) {
+    let named = if kind == Some("sysv") { probe_sysv(SysvKind::Memory) } else { probe_names() };
+    match (kind, named) {
         (Some("posix" | "sysv"), no @ Support::No { .. }) => no,
         // A file without a name, so that nothing can be left.
         (Some("posix"), _) => {

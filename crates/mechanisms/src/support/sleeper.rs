@@ -6,7 +6,7 @@
 //! that wait.
 
 use crate::contract::{Ticket, TrialContext};
-use crate::support::names::{Registered, probe_names};
+use crate::support::names::{Registered, probe_sysv};
 use crate::support::probe::support_of;
 use model::card::{Card, Support};
 use model::{Domain, Param, Params};
@@ -73,7 +73,7 @@ impl Sleeper {
             };
         }
         match wait {
-            Some("sysv-sem") => probe_names(),
+            Some("sysv-sem") => probe_sysv(sysv::SysvKind::Semaphores),
             Some("posix-sem") => support_of(posix_sync::PosixSemaphores::<2>::create()),
             Some("mutex") => support_of(GuardedCount::create()),
             _ => Support::UNLIMITED,

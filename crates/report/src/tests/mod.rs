@@ -5,6 +5,7 @@ mod computes_nothing;
 mod forms;
 mod hostile;
 mod matrix;
+mod numbers;
 mod pages;
 mod recording;
 mod speed;

@@ -1,6 +1,7 @@
 //! What System V objects of all kinds have in common: the key, the flags to make one, and the error when it is gone.
 
-use crate::Errno;
+use crate::libc_call::checked;
+use crate::{Errno, Failure, OrFail};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
@@ -29,6 +30,36 @@ impl FromStr for SysvKey {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(Self)
+    }
+}
+
+/// The kinds of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SysvKind {
+    /// Message queues.
+    Queue,
+    /// Sets of semaphores.
+    Semaphores,
+    /// Segments of shared memory.
+    Memory,
+}
+
+/// Whether the kernel has objects of `kind`, and lets this process have some. It looks for one, and makes none (msgget(2), semget(2),
+/// shmget(2)).
+pub fn probe(kind: SysvKind) -> Result<(), Failure> {
+    const KEY: libc::key_t = libc::key_t::MAX;
+    // SAFETY: the calls take numbers only.
+    let (call, found) = unsafe {
+        match kind {
+            SysvKind::Queue => ("msgget", libc::msgget(KEY, 0)),
+            SysvKind::Semaphores => ("semget", libc::semget(KEY, 0, 0)),
+            SysvKind::Memory => ("shmget", libc::shmget(KEY, 0, 0)),
+        }
+    };
+    match checked(found) {
+        // Mostly there is none; one of another user is none of this one's.
+        Ok(_) | Err(Errno::NOENT | Errno::ACCESS) => Ok(()),
+        Err(errno) => Err(errno).or_fail(call, "an object that there is not"),
     }
 }
 

@@ -7,7 +7,7 @@ mod message_queue;
 pub(crate) mod segment;
 mod semaphores;
 
-pub use key::SysvKey;
+pub use key::{SysvKey, SysvKind, probe};
 pub(crate) use memory::remove_memory;
 pub use memory::{create_memory, open_memory};
 pub use message_queue::SysvMessageQueue;
