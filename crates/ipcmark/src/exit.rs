@@ -41,20 +41,25 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of `error`, for which what stands at `path`, which a person has named, cannot be `done`: bad input, to be mended by `remedy`, where
-    /// the name is to blame, and else the kernel's refusal.
-    pub fn of_file(path: &Path, done: &str, error: &io::Error, remedy: &str) -> Self {
-        let failure = Failure::from_io("open", path.display(), error);
+    /// Of `error`, for which what stands at `path`, which a person has named, cannot be read: bad input, to be mended by `remedy`, where the
+    /// name is to blame, and else the kernel's refusal.
+    pub fn of_read(path: &Path, error: &io::Error, remedy: &str) -> Self {
+        Self::of_file(path, ["read", "read"], error, remedy)
+    }
+
+    /// The same of a file that cannot be written.
+    pub fn of_written(path: &Path, error: &io::Error) -> Self {
+        let remedy = "name a file in a directory that exists and that you may write";
+        Self::of_file(path, ["write", "written"], error, remedy)
+    }
+
+    fn of_file(path: &Path, [operation, done]: [&str; 2], error: &io::Error, remedy: &str) -> Self {
+        let failure = Failure::from_io(operation, path.display(), error);
         if failure.is_of_name() {
             Error::Invalid(Invalid::new(format!("{} cannot be {done}: {error}", path.display()), remedy))
         } else {
             Error::Failure(failure)
         }
-    }
-
-    /// The same of a file that is to be written.
-    pub fn of_written(path: &Path, error: &io::Error) -> Self {
-        Self::of_file(path, "written", error, "name a file in a directory that exists and that you may write")
     }
 }
 

@@ -99,7 +99,7 @@ impl Read for Watched<'_> {
 /// Reads the text file at `path`, if it is at most `longest_bytes` long.
 pub fn read_text(path: &Path, longest_bytes: u64) -> Result<String, Error> {
     let mut text = String::new();
-    let refuse = |error: &io::Error| Error::of_file(path, "read", error, "name a text file");
+    let refuse = |error: &io::Error| Error::of_read(path, error, "name a text file");
     open(path)?.take(longest_bytes + 1).read_to_string(&mut text).map_err(|error| refuse(&error))?;
     if text.len() as u64 > longest_bytes {
         Err(refuse(&io::Error::other(format!("it is longer than {longest_bytes} bytes"))))
@@ -117,5 +117,5 @@ fn open(path: &Path) -> Result<File, Error> {
 }
 
 fn refused_reading(path: &Path, error: &io::Error) -> Error {
-    Error::of_file(path, "read", error, "name a file that exists and that you may read")
+    Error::of_read(path, error, "name a file that exists and that you may read")
 }

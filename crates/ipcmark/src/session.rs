@@ -22,6 +22,7 @@ use std::time::Duration;
 const NEEDED: &[&str] = &[
     "clock_getres",
     "clock_nanosleep",
+    #[cfg(target_env = "gnu")]
     "clone3",
     "flock",
     "futex",

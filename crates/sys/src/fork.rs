@@ -66,7 +66,7 @@ impl Child {
     }
 
     /// Awaits its end, and says whether a filter of system calls has killed it.
-    pub(crate) fn is_killed_by_filter(self) -> Result<bool, Errno> {
+    pub(crate) fn killed_by_filter(self) -> Result<bool, Errno> {
         let status = self.status()?;
         Ok(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSYS)
     }

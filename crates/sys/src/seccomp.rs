@@ -121,7 +121,7 @@ pub fn outlives(work: impl FnOnce()) -> bool {
     // SAFETY: there is no other thread that could hold a lock.
     let child = unsafe { Child::start(work) };
     // What cannot be tried cannot be said to be killed either.
-    !child.and_then(Child::is_killed_by_filter).unwrap_or(false)
+    !child.and_then(Child::killed_by_filter).unwrap_or(false)
 }
 
 fn words(killed: &[&str]) -> String {
@@ -164,7 +164,7 @@ fn find_killed() -> Vec<&'static str> {
             Ok(())
         };
         // SAFETY: the child makes system calls only.
-        match unsafe { Child::start(make_calls) }.and_then(Child::is_killed_by_filter) {
+        match unsafe { Child::start(make_calls) }.and_then(Child::killed_by_filter) {
             Ok(true) => {
                 let index = at.load(Ordering::Relaxed);
                 killed.push(CALLS[index].0);
@@ -206,14 +206,6 @@ mod tests {
     /// In a process of its own, because a filter stays.
     const TEST: &str = "seccomp::tests::calls_that_a_filter_kills_are_found_without_dying";
 
-    fn kill(calls: &[libc::c_long]) {
-        let arch = std::env::consts::ARCH.try_into().unwrap();
-        let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::KillProcess, arch);
-        let program: BpfProgram = filter.unwrap().try_into().unwrap();
-        seccompiler::apply_filter_all_threads(&program).unwrap();
-    }
-
     #[test]
     fn calls_that_a_filter_kills_are_found_without_dying() {
         if std::env::var_os("IPCMARK_TEST_FILTERED").is_none() {
@@ -224,7 +216,12 @@ mod tests {
             assert!(String::from_utf8_lossy(&said.stdout).contains("1 passed"), "{said:?}");
             return;
         }
-        kill(&[libc::SYS_msgget, libc::SYS_waitid, libc::SYS_accept4]);
+        let arch = std::env::consts::ARCH.try_into().unwrap();
+        let calls = [libc::SYS_msgget, libc::SYS_waitid, libc::SYS_accept4];
+        let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::KillProcess, arch);
+        let program: BpfProgram = filter.unwrap().try_into().unwrap();
+        seccompiler::apply_filter_all_threads(&program).unwrap();
         assert_eq!(killed(), ["accept4", "msgget", "waitid"]);
         assert_eq!(cause(), "a seccomp filter kills who calls accept4(2), msgget(2), waitid(2)");
         require("measure", &["flock", "kill"]).unwrap();

@@ -39,7 +39,7 @@ fn compare_files(
     json: bool,
 ) -> Result<Exit, Error> {
     let read = |paths: &[PathBuf]| -> Result<Vec<Results>, Error> {
-        paths.iter().map(|path| Ok(results_file::read(path)?)).collect()
+        paths.iter().map(|path| results_file::read(path)).collect()
     };
     let comparison = analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
     print(&match json {

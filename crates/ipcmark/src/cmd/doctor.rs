@@ -19,6 +19,7 @@ use std::time::Duration;
 pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     const NEEDED: &[&str] = &[
         "clock_nanosleep",
+        #[cfg(target_env = "gnu")]
         "clone3",
         "futex",
         "madvise",

@@ -15,8 +15,8 @@ const EVIL: [&str; 2] = [
 
 /// The first character of `text` that may not be in what is said.
 fn command_in(text: &str) -> Option<char> {
-    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().find(|&c| (c.is_control() && c != '\n' && c != '\t') || turns(c))
+    let reorders = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().find(|&c| (c.is_control() && c != '\n' && c != '\t') || reorders(c))
 }
 
 #[track_caller]

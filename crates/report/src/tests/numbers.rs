@@ -32,7 +32,7 @@ fn numbers(value: &Value, path: &str, seen: &mut BTreeSet<String>, found: &mut V
     match value {
         Value::Object(fields) => fields.iter().for_each(|(name, value)| visit(value, name)),
         Value::Array(values) => {
-            values.iter().enumerate().for_each(|(at, value)| visit(value, &at.to_string()))
+            values.iter().enumerate().for_each(|(at, value)| visit(value, &at.to_string()));
         }
         Value::Number(_) => {
             let is_place = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
