@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use sys::{Failure, OrFail};
+use sys::{Errno, Failure, OrFail};
 
 /// A command that runs `program`, or else this very program, as its sub-command `name`, in a process group of its own, so
 /// that Ctrl-C reaches the coordinator alone.
@@ -20,5 +20,8 @@ pub(crate) fn nowhere() -> Result<Stdio, Failure> {
     const NULL: &str = "/dev/null";
     let opened = OpenOptions::new().read(true).write(true).open(NULL).or_fail("open", NULL);
     let next = "endpoints have it as a standard stream: make it, as 'mknod -m 666 /dev/null c 1 3' does";
-    opened.map(Stdio::from).map_err(|failure| Failure { next: next.to_owned(), ..failure })
+    opened.map(Stdio::from).map_err(|failure| match failure.errno {
+        Some(Errno::NOENT) => Failure { next: next.to_owned(), ..failure },
+        _ => failure,
+    })
 }
