@@ -5,8 +5,9 @@
 //! root. Most are written after a machine and not recorded on it, as the first line of each says.
 #![expect(clippy::unwrap_used, reason = "clippy knows the tests, but not what they share, as test code")]
 
-use harness::host::topology::{parse_cpulist, read};
+use harness::host::topology::read;
 use model::Placement;
+use model::cpu_list::parse_cpulist;
 use model::topology::{CpuPair, Topology};
 use std::path::Path;
 use tempfile::TempDir;

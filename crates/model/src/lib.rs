@@ -8,6 +8,7 @@ pub mod block;
 pub mod card;
 pub mod case;
 pub mod communication;
+pub mod cpu_list;
 pub mod diagnostic;
 pub mod endpoint;
 pub mod estimate;

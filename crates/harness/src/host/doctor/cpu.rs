@@ -2,7 +2,8 @@
 
 use super::finding::{Finding, Severity};
 use super::here::{Here, without_tick};
-use crate::host::topology::{CPUS, cpulist, format_cpulist};
+use crate::host::topology::{CPUS, cpulist};
+use model::cpu_list::format_cpulist;
 use std::collections::BTreeMap;
 
 /// The bandwidth limit of the CPU controller: `Documentation/admin-guide/cgroup-v2.rst`, "cpu.max", and
