@@ -42,7 +42,7 @@ impl CpuPrograms {
         };
         let memories = cpus.iter().map(memory).collect::<Result<Vec<_>, Failure>>()?;
         let attach = |program: CpuProgram| {
-            BpfProgram::load(&program.tracepoint, &program.instructions, program.type_number)?.attach()
+            BpfProgram::load(&program.tracepoint, &program.instructions, program.type_number, &[])?.attach()
         };
         let links =
             programs(sets, types, tids, &memories)?.into_iter().map(attach).collect::<Result<_, _>>()?;

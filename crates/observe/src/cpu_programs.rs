@@ -120,7 +120,7 @@ fn is_at_hand(btf: &Btf, variable: u32) -> bool {
     code.refer_to_variable(R1, variable);
     code.exit();
     let waking = btf.tracepoint("sched_waking").unwrap_or(0);
-    BpfProgram::load("tried", &code.finish(), waking).is_ok()
+    BpfProgram::load("tried", &code.finish().0, waking, &[]).is_ok()
 }
 
 fn unknown(what: &str) -> Failure {
@@ -239,7 +239,7 @@ impl<'a> Writer<'a> {
         }
         writer.code.put(end);
         writer.code.exit();
-        writer.code.finish()
+        writer.code.finish().0
     }
 
     fn write(&mut self, kind: Kind, types: &KernelTypes) {

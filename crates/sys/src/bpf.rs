@@ -20,13 +20,17 @@ const MAP_UPDATE_ELEM: c_long = 2;
 const MAP_GET_NEXT_KEY: c_long = 4;
 const PROG_LOAD: c_long = 5;
 const RAW_TRACEPOINT_OPEN: c_long = 17;
+const BTF_LOAD: c_long = 18;
 /// Types of maps and of programs.
 const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_TYPE_LRU_HASH: u32 = 9;
 const MAP_TYPE_RINGBUF: u32 = 27;
 const PROG_TYPE_TRACING: u32 = 26;
 /// `BPF_TRACE_RAW_TP`: the program gets what the kernel passes to the tracepoint, with its types.
 const TRACE_RAW_TRACEPOINT: u32 = 23;
+/// `BPF_TRACE_ITER`: it gets one after the other of what the kernel goes through.
+pub(crate) const TRACE_ITERATOR: u32 = 28;
 /// `BPF_F_MMAPABLE`.
 const CAN_BE_MAPPED: u32 = 1 << 10;
 /// The program may use helpers that are for GPL programs only, as MIT code may.
@@ -114,6 +118,15 @@ struct ProgramAttributes {
 }
 
 #[repr(C)]
+struct TypesAttributes {
+    btf: u64,
+    btf_log_buf: u64,
+    btf_size: u32,
+    btf_log_size: u32,
+    btf_log_level: u32,
+}
+
+#[repr(C)]
 struct RawTracepointAttributes {
     name: u64,
     prog_fd: u32,
@@ -124,6 +137,11 @@ impl BpfMap {
     /// Room for so many values, each found by its key.
     pub fn hash(key_bytes: usize, value_bytes: usize, entries: u32) -> Result<Self, Failure> {
         Self::create(MAP_TYPE_HASH, key_bytes, value_bytes, entries, 0)
+    }
+
+    /// The same, where what was not used for long makes room for what is new.
+    pub fn recent(key_bytes: usize, value_bytes: usize, entries: u32) -> Result<Self, Failure> {
+        Self::create(MAP_TYPE_LRU_HASH, key_bytes, value_bytes, entries, 0)
     }
 
     /// So many values, all zero, of which each is found by a number of 4 bytes.
@@ -210,8 +228,38 @@ pub struct BpfProgram(OwnedFd);
 
 impl BpfProgram {
     /// Has the kernel check and take a program for the tracepoint of which `type_number` is the type, in the kernel's description of its
-    /// types. It gets what the kernel passes to the tracepoint, and may read what that refers to.
-    pub fn load(name: &str, instructions: &[BpfInstruction], type_number: u32) -> Result<Self, Failure> {
+    /// types. It gets what the kernel passes to the tracepoint, and may read what that refers to. `functions` are the instructions at
+    /// which functions of the program begin that helpers call.
+    pub fn load(
+        name: &str,
+        instructions: &[BpfInstruction],
+        type_number: u32,
+        functions: &[usize],
+    ) -> Result<Self, Failure> {
+        Self::load_as(TRACE_RAW_TRACEPOINT, name, instructions, type_number, functions)
+    }
+
+    /// The same for what the kernel goes through, by the function of which `type_number` is the type.
+    pub fn load_iterator(
+        name: &str,
+        instructions: &[BpfInstruction],
+        type_number: u32,
+    ) -> Result<Self, Failure> {
+        Self::load_as(TRACE_ITERATOR, name, instructions, type_number, &[])
+    }
+
+    fn load_as(
+        expected_attach_type: u32,
+        name: &str,
+        instructions: &[BpfInstruction],
+        type_number: u32,
+        functions: &[usize],
+    ) -> Result<Self, Failure> {
+        let short = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let types = if functions.is_empty() { None } else { Some(function_types()?) };
+        // The program itself is the first.
+        let begins = [0].iter().chain(functions).take(if types.is_some() { usize::MAX } else { 0 });
+        let infos: Vec<[u32; 2]> = begins.map(|at| [short(*at), FUNCTION_TYPE]).collect();
         let mut prog_name = [0; 16];
         // What is longer is cut, with a zero byte at its end.
         prog_name.iter_mut().take(15).zip(name.bytes()).for_each(|(to, from)| *to = from);
@@ -219,7 +267,7 @@ impl BpfProgram {
         let load = |log: &mut Vec<u8>| {
             let attributes = ProgramAttributes {
                 prog_type: PROG_TYPE_TRACING,
-                insn_cnt: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
+                insn_cnt: short(instructions.len()),
                 insns: instructions.as_ptr() as u64,
                 license: LICENSE.as_ptr() as u64,
                 log_level: u32::from(!log.is_empty()),
@@ -229,17 +277,18 @@ impl BpfProgram {
                 prog_flags: 0,
                 prog_name,
                 prog_ifindex: 0,
-                expected_attach_type: TRACE_RAW_TRACEPOINT,
-                prog_btf_fd: 0,
-                func_info_rec_size: 0,
-                func_info: 0,
-                func_info_cnt: 0,
+                expected_attach_type,
+                prog_btf_fd: types.as_ref().map_or(0, |types| types.as_raw_fd().cast_unsigned()),
+                func_info_rec_size: short(size_of::<[u32; 2]>()),
+                func_info: infos.as_ptr() as u64,
+                func_info_cnt: short(infos.len()),
                 line_info_rec_size: 0,
                 line_info: 0,
                 line_info_cnt: 0,
                 attach_btf_id: type_number,
             };
-            // SAFETY: the instructions, the licence and the log are as long as is said, and live until the call has returned.
+            // SAFETY: the instructions, the licence, what is said of functions and the log are as long as is said, and live until the call
+            // has returned.
             unsafe { bpf(PROG_LOAD, &attributes) }
         };
         let fd = load(&mut log).or_else(|errno| {
@@ -264,6 +313,43 @@ impl BpfProgram {
         let fd = fd.map_err(|errno| refused("a tracepoint", errno, ""))?;
         // SAFETY: the kernel has just made this descriptor for us.
         Ok(BpfLink { _fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+}
+
+/// The number of the function in [`function_types`].
+const FUNCTION_TYPE: u32 = 3;
+
+/// The types of a program with functions: each of these takes nothing that is said, and returns a number
+/// (kernel: Documentation/bpf/btf.rst).
+fn function_types() -> Result<OwnedFd, Failure> {
+    const NAMES: &[u8] = b"\0int\0function\0";
+    const INTEGER: u32 = 1 << 24;
+    const PROTOTYPE: u32 = 13 << 24;
+    const FUNCTION: u32 = 12 << 24;
+    const SIGNED_OF_32_BITS: u32 = 1 << 24 | 32;
+    let types = [1, INTEGER, 4, SIGNED_OF_32_BITS, 0, PROTOTYPE, 1, 5, FUNCTION, 2];
+    let types_bytes = std::mem::size_of_val(&types) as u32;
+    // The magic number and the version, the length of this header, and where both sections lie.
+    let header = [0x0001_eb9f, 24, 0, types_bytes, types_bytes, NAMES.len() as u32];
+    let numbers = header.into_iter().chain(types).flat_map(u32::to_ne_bytes);
+    let text: Vec<u8> = numbers.chain(NAMES.iter().copied()).collect();
+    let attributes = TypesAttributes {
+        btf: text.as_ptr() as u64,
+        btf_log_buf: 0,
+        btf_size: text.len() as u32,
+        btf_log_size: 0,
+        btf_log_level: 0,
+    };
+    // SAFETY: the text is as long as is said, and lives until the call has returned.
+    let fd = unsafe { bpf(BTF_LOAD, &attributes) };
+    let fd = fd.map_err(|errno| refused("types of functions", errno, ""))?;
+    // SAFETY: the kernel has just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+impl AsFd for BpfProgram {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -403,7 +489,7 @@ impl Drop for BpfRing {
 ///
 /// # Safety
 /// `attributes` are those of `command`, and what they name is valid.
-unsafe fn bpf<T>(command: c_long, attributes: &T) -> Result<i32, Errno> {
+pub(crate) unsafe fn bpf<T>(command: c_long, attributes: &T) -> Result<i32, Errno> {
     // SAFETY: the caller says that the attributes are valid, of which the size is told.
     let returned = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), std::mem::size_of::<T>())
@@ -411,7 +497,7 @@ unsafe fn bpf<T>(command: c_long, attributes: &T) -> Result<i32, Errno> {
     checked(returned).map(|fd| i32::try_from(fd).unwrap_or(-1))
 }
 
-fn refused(what: &str, errno: Errno, log: &str) -> Failure {
+pub(crate) fn refused(what: &str, errno: Errno, log: &str) -> Failure {
     let next = match errno {
         Errno::PERM | Errno::ACCESS if log.is_empty() => REMEDY.to_owned(),
         Errno::NOSYS => "use a kernel with CONFIG_BPF_SYSCALL".to_owned(),

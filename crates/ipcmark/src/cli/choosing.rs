@@ -21,8 +21,9 @@ pub struct RecordArguments {
     /// afterwards, and is waited for
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
     pub time: Duration,
-    /// By what calls are recorded: bpf, programs in the kernel; tracepoints, records of the kernel, which cost more; both take
-    /// privileges; or ptrace, which stops threads at every call [default: the first of these that may be used]
+    /// By what calls are recorded: bpf, programs in the kernel; tracepoints, records of the kernel, which cost more and tell less; both
+    /// take privileges; or ptrace, which stops threads at every call and takes the rights from a program that has them by its file (setuid,
+    /// setgid, capabilities), which is recorded so only if this is said [default: the first of these that may be used]
     #[arg(long, value_name = "WAY")]
     pub by: Option<RecordBy>,
     /// Draw processes and flows as an SVG file

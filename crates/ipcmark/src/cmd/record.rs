@@ -51,13 +51,8 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
         slowdown_interval: None,
         unseen: Vec::new(),
     };
-    if by == RecordBy::Ptrace {
-        recorded.unseen.push(
-            "by ptrace, every call is many times slower, and CPU time and sleep are not told apart: work is the time outside \
-             of calls, and what recording cost is not known"
-                .to_owned(),
-        );
-    } else {
+    recorded.unseen.extend(not_known_by(by).map(str::to_owned));
+    if by != RecordBy::Ptrace {
         match slowdown(&stretches) {
             Ok(found) => {
                 recorded.slowdown = Some(found.mean);
@@ -77,6 +72,23 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
     }
     shown?;
     Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Success })
+}
+
+/// What is not known of any program where calls are recorded so.
+fn not_known_by(by: RecordBy) -> Option<&'static str> {
+    match by {
+        RecordBy::Bpf => None,
+        RecordBy::Tracepoints => Some(
+            "by tracepoints, it is not known to what descriptors refer that a process had before (--pid), opened by a path, or has from \
+             socket(2) and accept(2), what buffers a program has set, in what memory futexes lie, and who has the other end of what \
+             was not recorded: none of that is in a flow; --by bpf tells it",
+        ),
+        RecordBy::Ptrace => Some(
+            "by ptrace, every call is many times slower, and CPU time and sleep are not told apart: work is the time outside of calls, \
+             and what recording cost is not known. Nor is to what descriptors refer that a process with several threads has from \
+             before, from a path, socket(2) or accept(2), and who has the other end of what was not recorded; --by bpf tells it",
+        ),
+    }
 }
 
 /// Writes the files that are asked for, and prints the summary.

@@ -79,6 +79,17 @@ pub fn in_namespace(place: &Place, setup: &str, arguments: &[&str]) -> Option<Co
     }
 }
 
+/// `ipcmark ARGUMENTS` as the user of the tests, who is root, in a mount namespace of its own, after `setup`. `None`, and a word on standard
+/// error, where this host allows no such thing.
+pub fn in_own_mounts(place: &Place, setup: &str, arguments: &[&str]) -> Option<Command> {
+    if !has("unshare", "util-linux", "what a missing file system does is not tested") {
+        return None;
+    }
+    let mut command = place.command("unshare");
+    command.args(["-m", "sh", "-c", &format!("{setup} && exec \"$@\""), "sh", IPCMARK]).args(arguments);
+    Some(command)
+}
+
 /// `-m NAME` for every mechanism that works here for whoever runs the tests.
 fn every_mechanism() -> Vec<&'static str> {
     let works = |name| matches!(registry::probe(name, &Params::default()), Some(Support::Yes { .. }));

@@ -15,7 +15,8 @@ pub(crate) enum Register {
     R2,
     R3,
     R4,
-    R6 = 6,
+    R5,
+    R6,
     R7,
     R8,
     R9,
@@ -75,7 +76,13 @@ pub(crate) enum Helper {
     ProcessAndThread = 14,
     /// What the thread is called.
     Name = 16,
+    /// The thread, as what its members can be loaded of.
+    Task = 158,
+    /// Reads memory of the kernel that may be there or not: it becomes zero if not.
+    ReadKernel = 113,
     RingOutput = 130,
+    /// Has a function told of the mapping in which an address of a thread lies.
+    FindMapping = 180,
     /// Where a variable of each CPU lies on this one.
     OfThisCpu = 154,
 }
@@ -92,6 +99,8 @@ pub(crate) struct Assembler {
     labels: Vec<Option<usize>>,
     /// Jumps, and where they go.
     jumps: Vec<(usize, Label)>,
+    /// Where it is referred to functions, and which.
+    references: Vec<(usize, Label)>,
 }
 
 /// Classes of instructions, and what is added to them.
@@ -108,6 +117,7 @@ const ADD: u8 = 0x00;
 const SUBTRACT: u8 = 0x10;
 const AND: u8 = 0x50;
 const SHIFT_LEFT: u8 = 0x60;
+const SHIFT_RIGHT: u8 = 0x70;
 const MOVE: u8 = 0xb0;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
@@ -118,6 +128,8 @@ const MOVE_HALF: u8 = 0xbc;
 const IS_MAP: u8 = 1;
 const IS_VALUE: u8 = 2;
 const IS_VARIABLE: u8 = 3;
+/// Or how far it is to a function.
+const IS_FUNCTION: u8 = 4;
 /// An atomic operation gives back what was there before.
 const FETCH: i32 = 1;
 
@@ -197,6 +209,18 @@ impl Assembler {
         self.arithmetic(SHIFT_LEFT, to, bits.into());
     }
 
+    /// `to >>= bits`.
+    pub(crate) fn shift_right(&mut self, to: Register, bits: i32) {
+        self.arithmetic(SHIFT_RIGHT, to, bits.into());
+    }
+
+    /// `to` refers to the function that begins at `label`.
+    pub(crate) fn refer_to_function(&mut self, to: Register, label: Label) {
+        self.references.push((self.instructions.len(), label));
+        self.push(LOAD_IMMEDIATE, to as u8, IS_FUNCTION, 0, 0);
+        self.push(0, 0, 0, 0, 0);
+    }
+
     /// `to` is where the memory of `buffer` begins.
     pub(crate) fn refer_to_memory(&mut self, to: Register, buffer: &impl AsFd) {
         self.push(LOAD_IMMEDIATE, to as u8, IS_VALUE, 0, buffer.as_fd().as_raw_fd());
@@ -248,18 +272,28 @@ impl Assembler {
     /// Ends the program.
     pub(crate) fn exit(&mut self) {
         // Where it is attached to a tracepoint by a perf event, zero would take the record from whoever else records that tracepoint.
-        self.set(Register::R0, 1);
+        self.exit_with(1);
+    }
+
+    /// Ends the program, or a function of it, with `value`.
+    pub(crate) fn exit_with(&mut self, value: i32) {
+        self.set(Register::R0, value);
         self.push(EXIT, 0, 0, 0, 0);
     }
 
-    /// The program.
-    pub(crate) fn finish(mut self) -> Vec<BpfInstruction> {
+    /// The program, and where functions begin that it refers to.
+    pub(crate) fn finish(mut self) -> (Vec<BpfInstruction>, Vec<usize>) {
+        let place = |label: Label| self.labels[label.0].expect("every label that is used was put somewhere");
+        let distance = |at: usize, label| place(label).cast_signed() - at.cast_signed() - 1;
         for (at, label) in self.jumps {
-            let to = self.labels[label.0].expect("every label that is jumped to was put somewhere");
-            let distance = to.cast_signed() - at.cast_signed() - 1;
-            self.instructions[at].offset = i16::try_from(distance).expect("programs are short");
+            self.instructions[at].offset = i16::try_from(distance(at, label)).expect("programs are short");
         }
-        self.instructions
+        let mut functions = Vec::new();
+        for (at, label) in self.references {
+            self.instructions[at].immediate = i32::try_from(distance(at, label)).expect("programs are short");
+            functions.push(place(label));
+        }
+        (self.instructions, functions)
     }
 
     fn arithmetic(&mut self, code: u8, to: Register, operand: Operand) {
@@ -294,7 +328,7 @@ mod tests {
         code.put(end);
         code.exit();
         let written: Vec<(u8, i16, i32)> =
-            code.finish().iter().map(|of| (of.code, of.offset, of.immediate)).collect();
+            code.finish().0.iter().map(|of| (of.code, of.offset, of.immediate)).collect();
         assert_eq!(
             written,
             [(0x79, 16, 0), (0xc5, 2, 0), (0x63, -4, 0), (0xdb, 8, 0), (0xb7, 0, 1), (0x95, 0, 0)]

@@ -9,7 +9,12 @@ const PATH: &str = "/sys/kernel/btf/vmlinux";
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 const TYPEDEF: u32 = 8;
+const FUNCTION: u32 = 12;
 const VARIABLE: u32 = 14;
+/// The bytes of a member of a structure.
+const MEMBER_BYTES: usize = 12;
+/// Structures without a name that lie in each other.
+const DEEPEST: usize = 8;
 const HEADER_BYTES: usize = 24;
 const TYPE_BYTES: usize = 12;
 
@@ -19,8 +24,19 @@ pub(crate) struct Btf {
     /// The types of tracepoints, which are called `btf_trace_…`.
     tracepoints: HashMap<String, u32>,
     variables: HashMap<String, u32>,
-    /// Where members of structures begin, in bytes, by the structure and the member.
-    members: HashMap<(&'static str, String), i16>,
+    /// The functions that iterators run a program at, which are called `bpf_iter_…`.
+    iterators: HashMap<String, u32>,
+    /// Where members of structures begin, in bits, by the structure and the member. What a member without a name has counts as the
+    /// structure's own, as in C.
+    members: HashMap<(&'static str, String), u32>,
+}
+
+/// The sections of a description.
+struct Sections<'a> {
+    types: &'a [u8],
+    names: &'a [u8],
+    /// Where each type lies, by its number; nothing has number 0.
+    places: Vec<usize>,
 }
 
 impl Btf {
@@ -46,44 +62,73 @@ impl Btf {
         let header_bytes = at(4)?.max(HEADER_BYTES);
         let section = |from: usize, len: usize| bytes.get(header_bytes.checked_add(from)?..)?.get(..len);
         let (types, names) = (section(at(8)?, at(12)?)?, section(at(16)?, at(20)?)?);
-        let name = |offset: u32| -> Option<&str> {
-            let name = names.get(offset as usize..)?.split(|byte| *byte == 0).next()?;
-            std::str::from_utf8(name).ok()
-        };
+        let mut sections = Sections { types, names, places: vec![0] };
         let mut btf = Self::default();
-        let (mut offset, mut of_type) = (0, 1);
+        let mut wanted = Vec::new();
+        let mut offset = 0;
         while offset < types.len() {
             let (name_at, info) = (number(types, offset)?, number(types, offset + 4)?);
             let (kind, entries) = (info >> 24 & 0x1f, info as usize & 0xffff);
             let entry_bytes = entry_bytes(kind, entries)?;
+            let of_type = u32::try_from(sections.places.len()).ok()?;
             match kind {
                 TYPEDEF => {
-                    if let Some(tracepoint) = name(name_at)?.strip_prefix("btf_trace_") {
+                    if let Some(tracepoint) = sections.name(name_at)?.strip_prefix("btf_trace_") {
                         btf.tracepoints.insert(tracepoint.to_owned(), of_type);
                     }
                 }
+                FUNCTION => {
+                    if let Some(iterator) = sections.name(name_at)?.strip_prefix("bpf_iter_") {
+                        btf.iterators.insert(iterator.to_owned(), of_type);
+                    }
+                }
                 VARIABLE => {
-                    btf.variables.insert(name(name_at)?.to_owned(), of_type);
+                    btf.variables.insert(sections.name(name_at)?.to_owned(), of_type);
                 }
                 STRUCT | UNION => {
-                    let structure = name(name_at)?;
-                    let wanted = structures.iter().find(|wanted| **wanted == structure);
-                    for entry in 0..wanted.map_or(0, |_| entries) {
-                        let member = offset + TYPE_BYTES + entry * 12;
-                        // Of a structure with bit fields, the upper quarter is the width.
-                        let mask = if info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
-                        let bits = number(types, member + 8)? & mask;
-                        let member = name(number(types, member)?)?.to_owned();
-                        let place = i16::try_from(bits / 8).ok().filter(|_| bits.is_multiple_of(8));
-                        btf.members.extend(wanted.zip(place).map(|(of, place)| ((*of, member), place)));
-                    }
+                    let structure = sections.name(name_at)?;
+                    wanted.extend(structures.iter().find(|of| **of == structure).map(|of| (*of, of_type)));
                 }
                 _ => {}
             }
+            sections.places.push(offset);
             offset += TYPE_BYTES + entry_bytes;
-            of_type += 1;
+        }
+        for (structure, of_type) in wanted {
+            btf.add_members(&sections, structure, of_type, 0, 0)?;
         }
         Some(btf)
+    }
+
+    /// The members of `structure` that the type `of_type`, so many bits from its beginning, has.
+    fn add_members(
+        &mut self,
+        sections: &Sections<'_>,
+        structure: &'static str,
+        of_type: u32,
+        from_bits: u32,
+        depth: usize,
+    ) -> Option<()> {
+        let types = sections.types;
+        let offset = *sections.places.get(of_type as usize).filter(|_| of_type > 0)?;
+        let info = number(types, offset + 4)?;
+        if ![STRUCT, UNION].contains(&(info >> 24 & 0x1f)) || depth > DEEPEST {
+            return Some(());
+        }
+        // Of a structure with bit fields, the upper quarter is the width.
+        let mask = if info >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
+        for entry in 0..info as usize & 0xffff {
+            let member = offset + TYPE_BYTES + entry * MEMBER_BYTES;
+            let (name_at, inner) = (number(types, member)?, number(types, member + 4)?);
+            let bits = from_bits.checked_add(number(types, member + 8)? & mask)?;
+            match sections.name(name_at)? {
+                "" => self.add_members(sections, structure, inner, bits, depth + 1)?,
+                name => {
+                    self.members.insert((structure, name.to_owned()), bits);
+                }
+            }
+        }
+        Some(())
     }
 
     /// The number of the tracepoint `name`'s type.
@@ -96,15 +141,20 @@ impl Btf {
         self.variables.get(name).copied()
     }
 
-    /// Where `member` lies in `structure`, one of those that were wanted.
-    pub(crate) fn member(&self, structure: &'static str, member: &str) -> Option<i16> {
-        self.members.get(&(structure, member.to_owned())).copied()
+    /// The number of the function that has a program run for each of what it goes through.
+    pub(crate) fn iterator(&self, name: &str) -> Option<u32> {
+        self.iterators.get(name).copied()
     }
 
-    /// Where `task_struct`, one of those that were wanted, has how often a thread slept, and how often it was switched without.
-    pub(crate) fn switches_of_thread(&self) -> Option<[i16; 2]> {
-        let [slept, preempted] = ["nvcsw", "nivcsw"].map(|member| self.member("task_struct", member));
-        Some([slept?, preempted?])
+    /// Where `member` lies in `structure`, one of those that were wanted.
+    pub(crate) fn member(&self, structure: &'static str, member: &str) -> Option<i16> {
+        self.bits(structure, member).filter(|(_, bits)| *bits == 0).map(|(bytes, _)| bytes)
+    }
+
+    /// The same of a member of some bits: the byte, and the first of its bits.
+    pub(crate) fn bits(&self, structure: &'static str, member: &str) -> Option<(i16, i32)> {
+        let bits = *self.members.get(&(structure, member.to_owned()))?;
+        Some((i16::try_from(bits / 8).ok()?, i32::try_from(bits % 8).ok()?))
     }
 
     /// Where `pt_regs`, one of those that were wanted, has the number of a call.
@@ -141,6 +191,13 @@ fn entry_bytes(kind: u32, entries: usize) -> Option<usize> {
     })
 }
 
+impl Sections<'_> {
+    fn name(&self, offset: u32) -> Option<&str> {
+        let name = self.names.get(offset as usize..)?.split(|byte| *byte == 0).next()?;
+        std::str::from_utf8(name).ok()
+    }
+}
+
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -150,11 +207,17 @@ mod tests {
     use super::*;
     use sys::bpf::{BpfInstruction, BpfProgram};
 
-    /// A typedef, a variable, and a structure of two members.
+    /// A typedef, a variable, a structure of two members and one of bits in a union without a name, that union, and a function.
     fn example() -> Vec<u8> {
-        let names = b"\0btf_trace_x\0variable\0task\0pid\0comm\0";
-        let types: [u32; 16] =
-            [1, TYPEDEF << 24, 0, 13, VARIABLE << 24, 0, 0, 22, STRUCT << 24 | 2, 64, 27, 0, 32, 31, 0, 128];
+        let names = b"\0btf_trace_x\0variable\0task\0pid\0comm\0bpf_iter_y\0";
+        let types = [
+            [1, TYPEDEF << 24, 0].as_slice(),
+            &[13, VARIABLE << 24, 0, 0],
+            &[22, STRUCT << 24 | 3, 64, 27, 0, 32, 31, 0, 128, 0, 4, 192],
+            &[0, 1 << 31 | UNION << 24 | 1, 1, 1, 0, 3 << 24 | 5],
+            &[36, FUNCTION << 24, 0],
+        ]
+        .concat();
         let header = [0x0001_eb9f, 24, 0, types.len() as u32 * 4, types.len() as u32 * 4, names.len() as u32];
         let numbers = header.into_iter().chain(types).flat_map(u32::to_ne_bytes);
         numbers.chain(*names).collect()
@@ -167,6 +230,10 @@ mod tests {
         assert_eq!((btf.variable("variable"), btf.member("task", "pid")), (Some(2), Some(4)));
         assert_eq!((btf.member("task", "comm"), btf.member("task", "other")), (Some(16), None));
         assert_eq!(Btf::parse(&example(), &[]).unwrap().member("task", "pid"), None);
+        // What lies in a union without a name, from the fifth bit of a byte on.
+        let of_union = "btf_trace_x";
+        assert_eq!((btf.bits("task", of_union), btf.member("task", of_union)), (Some((24, 5)), None));
+        assert_eq!((btf.iterator("y"), btf.iterator("x")), (Some(5), None));
     }
 
     #[test]
@@ -184,21 +251,21 @@ mod tests {
         // `r0 = 0; exit`, and a jump to itself before it.
         let exit = [BpfInstruction::new(0xb7, 0, 0, 0, 0), BpfInstruction::new(0x95, 0, 0, 0, 0)];
         let endless = [BpfInstruction::new(0x05, 0, 0, -1, 0), exit[0], exit[1]];
-        match BpfProgram::load("nothing", &exit, type_number) {
+        match BpfProgram::load("nothing", &exit, type_number, &[]) {
             Ok(program) => drop(program.attach().unwrap()),
             // Who may not use programs gets no further.
             Err(failure) => {
                 return assert!(!rustix::process::geteuid().is_root(), "{failure}");
             }
         }
-        let failure = BpfProgram::load("endless", &endless, type_number).unwrap_err();
+        let failure = BpfProgram::load("endless", &endless, type_number, &[]).unwrap_err();
         assert!(failure.next.contains("what the kernel said"), "{failure}");
-        assert!(BpfProgram::load("untyped", &exit, 0).is_err());
+        assert!(BpfProgram::load("untyped", &exit, 0, &[]).is_err());
     }
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_panic(bytes: Vec<u8>, at in 0..124_usize, byte: u8) {
+        fn no_bytes_panic(bytes: Vec<u8>, at in 0..180_usize, byte: u8) {
             Btf::parse(&bytes, &[]);
             let mut changed = example();
             changed[at] = byte;

@@ -2,13 +2,16 @@
 //! the descriptor referred then. It takes events in the order of time, and opens no probe.
 
 mod held;
+mod referents;
 mod wake_ups;
 
 use super::calls::{CallMeaning, meaning};
+use super::described::DescribedFile;
 use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
-use super::objects::{CLOEXEC, Objects, closes_at_exec};
+use super::objects::{CLOEXEC, Objects};
 use super::raw::{RawCall, RawEvent, RawKind};
+use super::record_by::RecordBy;
 use super::thread::{Entered, Thread, ThreadTotals};
 use model::communication::{
     BetweenCalls, Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
@@ -18,29 +21,25 @@ use syscalls::Sysno;
 
 /// More calls are not kept: some 300 MB.
 pub(super) const MOST_CALLS: usize = 3_000_000;
-/// To what descriptors below this refer is found out before the recording, and of others at their first use.
-const SOON: u32 = 1024;
 /// More processes are not told apart.
 const MOST_PROCESSES: usize = 1 << 16;
 /// Flags of fcntl(2), recv(2), close_range(2) and futex(2).
 const F_DUPFD: u64 = 0;
 const F_SETFD: u64 = 2;
 const F_DUPFD_CLOEXEC: u64 = 1030;
+const F_SETPIPE_SZ: u64 = 1031;
 const MSG_PEEK: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const FUTEX_PRIVATE: u64 = 128;
-/// More calls through one descriptor are not kept while it is not known to what it refers.
-const MOST_PENDING: usize = 1024;
 /// What is said of calls of which that was never known.
-const NEVER_FOUND: &str =
-    "calls are in no flow: it could not be found out to what their descriptors refer while they were open";
+const NEVER_FOUND: &str = "calls are in no flow: it could not be found out to what their descriptors refer";
 /// `EINPROGRESS`: a connection that will be made.
 const IN_PROGRESS: i64 = -115;
 
 /// What was assembled so far.
 pub(super) struct Assembly {
     objects: Objects,
-    has_switches: bool,
+    by: RecordBy,
     from_ns: u64,
     processes: Vec<CommunicatingProcess>,
     /// The processes that are known by a number now, as indices.
@@ -50,14 +49,26 @@ pub(super) struct Assembly {
     /// The processes to which another has sent a signal that they have not taken.
     signalled: HashSet<u32>,
     tables: HashMap<u32, Descriptors>,
+    /// What files are that the kernel tells of, by where it has them, and to what they refer.
+    files: HashMap<u64, (DescribedFile, Referent)>,
+    /// Words by process and address, for the mapping is not always told; `None` of private memory.
+    words: HashMap<(u32, u64), Option<u32>>,
     threads: HashMap<u32, Thread>,
     calls: Vec<CommunicationCall>,
-    /// Calls through descriptors of which it is not known yet to what they refer, by process and descriptor: a connection has no
-    /// other side before it is accepted.
-    pending: HashMap<(u32, u32), Vec<CommunicationCall>>,
+    /// Calls through descriptors of which it is not known yet to what they refer: a connection has no other side before it is accepted.
+    pending: HashMap<Through, Vec<CommunicationCall>>,
     /// What is not in flows, and how often it was.
     aside: BTreeMap<String, u64>,
     closed: Option<Closed>,
+}
+
+/// Through what a call goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Through {
+    /// A file, by where the kernel has it.
+    File(u64),
+    /// A descriptor of a process.
+    Descriptor { pid: u32, fd: u32 },
 }
 
 /// What there was when the recording ended. Events may go on for a while.
@@ -69,16 +80,18 @@ struct Closed {
 }
 
 impl Assembly {
-    pub(super) fn new(has_switches: bool) -> Self {
+    pub(super) fn new(by: RecordBy) -> Self {
         Self {
-            objects: Objects::new(),
-            has_switches,
+            objects: Objects::default(),
+            by,
             from_ns: 0,
             processes: Vec::new(),
             by_pid: HashMap::new(),
             recorded: HashSet::new(),
             signalled: HashSet::new(),
             tables: HashMap::new(),
+            files: HashMap::new(),
+            words: HashMap::new(),
             threads: HashMap::new(),
             calls: Vec::new(),
             pending: HashMap::new(),
@@ -111,18 +124,12 @@ impl Assembly {
         self.processes.iter_mut().for_each(CommunicatingProcess::forget);
     }
 
-    /// The process `pid` is recorded, as it is now, with the descriptors that it has now.
-    pub(super) fn add_process(&mut self, pid: u32) {
+    /// The process `pid` is recorded. If it `is_stopped`, it is looked up what descriptors it has.
+    pub(super) fn add_process(&mut self, pid: u32, is_stopped: bool) {
         self.new_process(pid, process_name(pid));
-        let mut table = Descriptors::default();
-        for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            if let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
-                // A process that it makes may be gone before anybody can ask what it was given.
-                let referent = if fd < SOON { self.objects.find(pid, fd) } else { Referent::Unknown };
-                table.open(fd, referent, closes_at_exec(pid, fd));
-            }
+        if is_stopped && self.by != RecordBy::Bpf {
+            self.look_up_stopped(pid);
         }
-        self.tables.insert(pid, table);
     }
 
     /// The thread `tid` is in the call in which it is found now, since `at_ns`.
@@ -166,7 +173,7 @@ impl Assembly {
         }
         match what {
             RawKind::Enter { number, arguments } => {
-                let has_switches = self.has_switches;
+                let has_switches = self.has_switches();
                 let thread = self.threads.entry(tid).or_default();
                 if thread.on_since.is_none() {
                     thread.on_since = Some(at_ns);
@@ -176,7 +183,8 @@ impl Assembly {
                 if !has_switches {
                     (thread.cpu_ns, thread.on_since) = (cpu_ns, None);
                 }
-                let entered = Entered { number, arguments, at_ns, cpu_ns, asleep_ns: thread.asleep_ns };
+                let asleep_ns = thread.asleep_ns;
+                let entered = Entered { number, arguments, at_ns, cpu_ns, asleep_ns, files: [0; 2] };
                 thread.entered = Some(entered);
                 match meaning(number) {
                     // It never returns: the thread goes on where the signal came.
@@ -188,6 +196,7 @@ impl Assembly {
             RawKind::Exit { number, value } => self.exit(at_ns, pid, tid, number, value),
             RawKind::Call(call) => self.ended(at_ns, pid, tid, cpu, call),
             RawKind::Begins(entered) => self.begins_to_signal(pid, &entered),
+            RawKind::File { file, is } => self.learn_file(pid, file, is),
             RawKind::Counted => {}
             RawKind::Off { preempted } => {
                 let at = self.process(pid) as usize;
@@ -225,7 +234,7 @@ impl Assembly {
                 if let Some(table) = self.tables.get_mut(&pid) {
                     table.exec();
                 }
-                self.objects.forget_words(pid);
+                self.forget_words(pid);
             }
             RawKind::End => {
                 if let Some(thread) = self.threads.remove(&tid)
@@ -236,14 +245,19 @@ impl Assembly {
                 }
                 if pid == tid {
                     self.tables.remove(&pid);
-                    self.objects.forget_words(pid);
+                    self.forget_words(pid);
                 }
             }
         }
     }
 
+    /// Whether CPU time and sleep are known.
+    fn has_switches(&self) -> bool {
+        self.by != RecordBy::Ptrace
+    }
+
     fn exit(&mut self, at_ns: u64, pid: u32, tid: u32, number: u32, value: i64) {
-        let has_switches = self.has_switches;
+        let has_switches = self.has_switches();
         let thread = self.threads.entry(tid).or_default();
         let entered = thread.entered.take().filter(|entered| entered.number == number);
         if thread.on_since.is_none() {
@@ -307,7 +321,7 @@ impl Assembly {
         let new = u32::try_from(value).ok();
         let closes = |flags: Option<usize>| flags.is_some_and(|at| arguments[at] & CLOEXEC != 0);
         match meaning {
-            M::Send => self.through(pid, first, CommunicationKind::Send, count, &call),
+            M::Send => self.through(pid, (entered, 0), CommunicationKind::Send, count, &call),
             M::Receive => {
                 let (peeks, asked) = match entered.number {
                     number if number == Sysno::read.id() as u32 => (false, Some(arguments[2])),
@@ -318,31 +332,20 @@ impl Assembly {
                     _ => (false, None),
                 };
                 let count = count.filter(|_| !peeks);
-                self.through(
-                    pid,
-                    first,
-                    CommunicationKind::Receive,
-                    count,
-                    &CommunicationCall { asked, ..call },
-                );
+                let call = CommunicationCall { asked, ..call };
+                self.through(pid, (entered, 0), CommunicationKind::Receive, count, &call);
             }
             M::SendAll => {
                 let bytes = count.map(|_| arguments[2]);
-                self.through(pid, first, CommunicationKind::Send, bytes, &call);
+                self.through(pid, (entered, 0), CommunicationKind::Send, bytes, &call);
             }
             M::SendMany | M::ReceiveMany => {
                 self.count("messages that sendmmsg and recvmmsg passed are in no flow", count);
             }
             M::Move { from, to } => {
-                let [from, to] = [from, to].map(|at| arguments[at] as u32);
-                self.through(pid, from, CommunicationKind::Receive, count, &call);
-                self.through(
-                    pid,
-                    to,
-                    CommunicationKind::Send,
-                    count,
-                    &CommunicationCall { asleep_ns: 0, ..call },
-                );
+                self.through(pid, (entered, from), CommunicationKind::Receive, count, &call);
+                let call = CommunicationCall { asleep_ns: 0, ..call };
+                self.through(pid, (entered, to), CommunicationKind::Send, count, &call);
             }
             M::Wait => self.keep(call),
             M::QueueSend | M::QueueReceive => {
@@ -355,7 +358,7 @@ impl Assembly {
                 }
             }
             M::Semaphores => self.count("operations on System V semaphores are in no flow", count.map(|_| 1)),
-            M::Futex if arguments[1] & FUTEX_PRIVATE == 0 => self.futex(pid, arguments, value, &call),
+            M::Futex if arguments[1] & FUTEX_PRIVATE == 0 => self.futex(pid, entered, value, &call),
             M::Futex => {}
             M::Signal if value == 0 => self.signal(pid, entered, &call),
             M::Signal => {}
@@ -367,42 +370,26 @@ impl Assembly {
             M::Open { flags } => self.open(pid, new, Referent::Opened, closes(flags)),
             M::OpenProcess => self.open(pid, new, Referent::Process(first), true),
             M::Socket => self.open(pid, new, Referent::Unknown, closes(Some(1))),
-            M::Eventfd => {
-                if let Some(fd) = new {
-                    let referent = self.objects.new_eventfd(pid, fd);
-                    self.open(pid, new, referent, closes(Some(1)));
-                }
-            }
-            M::Pipe { flags } if value == 0 => {
-                let fds = self.table(pid).two_free();
-                let referent = self.objects.new_pipe(pid, fds);
-                fds.into_iter().for_each(|fd| self.open(pid, Some(fd), referent, closes(flags)));
-            }
-            M::Socketpair if value == 0 => {
-                let fds = self.table(pid).two_free();
-                let referents = self.objects.new_pair(pid, fds, arguments[1]);
-                for (fd, referent) in fds.into_iter().zip(referents) {
-                    self.open(pid, Some(fd), referent, closes(Some(1)));
-                }
-            }
+            M::Eventfd => self.eventfd(pid, new, closes(Some(1))),
+            M::Pipe { flags } if value == 0 => self.made_pipe(pid, closes(flags)),
+            M::Socketpair if value == 0 => self.made_pair(pid, arguments[1], closes(Some(1))),
             M::Pipe { .. } | M::Socketpair => {}
             M::Accept { flags } => {
-                if let Some(fd) = new {
-                    let referent = self.objects.find(pid, fd);
-                    self.objects.is_server(referent);
-                    self.open(pid, new, referent, closes(flags));
-                }
+                let referent = self.made_connection(pid, entered, new, closes(flags));
+                self.objects.is_server(referent);
             }
             M::Connect if value == 0 || value == IN_PROGRESS => {
-                let referent = self.objects.find(pid, first);
-                if let Referent::Side(object, side) = referent {
+                if let Referent::Side(object, side) = self.find_anew(pid, entered) {
                     self.objects.is_server(Referent::Side(object, 1 - side));
                 }
-                self.table(pid).learn(first, referent);
             }
-            M::Connect => {}
+            M::SetOption if value == 0 => {
+                self.find_anew(pid, entered);
+            }
+            M::Connect | M::SetOption => {}
             M::Close => {
-                let lost = self.pending.remove(&(pid, first)).map_or(0, |calls| calls.len() as u64);
+                let through = Through::Descriptor { pid, fd: first };
+                let lost = self.pending.remove(&through).map_or(0, |calls| calls.len() as u64);
                 self.count(NEVER_FOUND, Some(lost));
                 self.table(pid).close(first, first);
             }
@@ -420,72 +407,15 @@ impl Assembly {
             M::Control => match u64::from(second) {
                 F_DUPFD => self.copy(pid, first, new, false),
                 F_DUPFD_CLOEXEC => self.copy(pid, first, new, true),
+                F_SETPIPE_SZ => {
+                    let referent = self.referent(pid, entered, 0);
+                    count.into_iter().for_each(|bytes| self.objects.set_capacity(referent, bytes as usize));
+                }
                 F_SETFD if value == 0 => self.table(pid).close_later(first, first, third & 1 != 0),
                 _ => {}
             },
             M::CloseRange => {}
         }
-    }
-
-    fn table(&mut self, pid: u32) -> &mut Descriptors {
-        self.tables.entry(pid).or_default()
-    }
-
-    fn open(&mut self, pid: u32, fd: Option<u32>, referent: Referent, closes: bool) {
-        if let Some(fd) = fd {
-            self.table(pid).open(fd, referent, closes);
-        }
-    }
-
-    fn copy(&mut self, pid: u32, from: u32, to: Option<u32>, closes: bool) {
-        if let Some(to) = to {
-            // What is unknown of one is found out for both.
-            self.find(pid, from);
-            self.table(pid).copy(from, to, closes);
-        }
-    }
-
-    /// To what `fd` refers, as far as that can be found out now.
-    fn find(&mut self, pid: u32, fd: u32) -> Referent {
-        let known = self.table(pid).get(fd);
-        if !matches!(known, Referent::Unknown | Referent::Opened) {
-            return known;
-        }
-        match self.objects.find(pid, fd) {
-            Referent::Unknown if known == Referent::Opened => Referent::Other,
-            Referent::Unknown => Referent::Unknown,
-            found => {
-                self.table(pid).learn(fd, found);
-                found
-            }
-        }
-    }
-
-    /// A call of `kind` through `fd` that moved `bytes`, or failed.
-    fn through(
-        &mut self,
-        pid: u32,
-        fd: u32,
-        kind: CommunicationKind,
-        bytes: Option<u64>,
-        call: &CommunicationCall,
-    ) {
-        let object = match self.find(pid, fd) {
-            Referent::OneWay(object) => (object, None),
-            Referent::Side(object, side) => (object, Some(side)),
-            Referent::Unknown => {
-                let pending = self.pending.entry((pid, fd)).or_default();
-                if bytes.is_some() && pending.len() < MOST_PENDING {
-                    pending.push(CommunicationCall { kind, bytes, ..*call });
-                }
-                return;
-            }
-            Referent::Opened | Referent::Other | Referent::Process(_) => return,
-        };
-        for before in self.pending.remove(&(pid, fd)).unwrap_or_default() {
-            self.pass(object, before.kind, before.bytes, &before);
-        }
-        self.pass(object, kind, bytes, call);
     }
 
     /// The same call of which it is known to what it refers. The other side of a pipe or a queue is what `kind` says.
@@ -551,9 +481,10 @@ impl Assembly {
             }
             None => self.from_ns,
         };
-        self.count(NEVER_FOUND, Some(self.pending.values().map(|calls| calls.len() as u64).sum()));
+        let pending = self.pending.values().map(|calls| calls.len() as u64).sum();
+        self.count(NEVER_FOUND, Some(pending));
         self.calls.sort_by_key(|call| call.until_ns);
-        let outside = self.outside();
+        let (outside, has_switches) = (self.outside(), self.has_switches());
         let aside = self.aside.into_iter().chain(std::mem::take(&mut self.objects.refused));
         let unseen = aside.map(|(what, count)| format!("{count} × {what}")).collect();
         let mut objects = self.objects.into_all();
@@ -563,7 +494,7 @@ impl Assembly {
         Communication {
             from_ns: self.from_ns,
             until_ns,
-            has_switches: self.has_switches,
+            has_switches,
             between_calls,
             processes: self.processes,
             objects,
@@ -585,7 +516,13 @@ impl Assembly {
             return Vec::new();
         }
         let recorded = &self.recorded;
-        let holders = self.objects.holders(&missing, |pid| recorded.contains(&pid));
+        let searches = self.by == RecordBy::Bpf;
+        let holders = self.objects.holders(&missing, searches, |pid| recorded.contains(&pid));
+        let holders = holders.unwrap_or_else(|failure| {
+            let what = format!("sides of pipes and sockets have no process that is known: {failure}");
+            self.aside.insert(what, missing.len() as u64);
+            Vec::new()
+        });
         let mut known: BTreeMap<Holder, u32> = BTreeMap::new();
         let mut found = Vec::new();
         for (side, holder) in holders {

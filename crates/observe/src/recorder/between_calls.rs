@@ -7,6 +7,7 @@
 use super::cpus::{allowed_cpus, online_cpus};
 use super::process_events::ProcessEvents;
 use super::raw::{RawCall, RawEvent, RawKind};
+use super::thread::ThreadId;
 use model::communication::BetweenCalls;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
@@ -19,7 +20,7 @@ const SOCKETS: &str = "a socket pair of the recorder's own";
 
 /// Measures it by the events that `open` gives for the threads that it is told.
 pub(super) fn between_calls(
-    open: impl FnOnce(&[u32]) -> Result<Box<dyn ProcessEvents>, Failure> + Send,
+    open: impl FnOnce(&[ThreadId]) -> Result<Box<dyn ProcessEvents>, Failure> + Send,
 ) -> Result<BetweenCalls, Failure> {
     let pair = || {
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
@@ -37,13 +38,13 @@ pub(super) fn between_calls(
         });
         let measured = scope.spawn(move || {
             hold_to(cpu);
-            let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-            let mut events = open(&[tid])?;
+            let thread = ThreadId::own();
+            let mut events = open(&[thread])?;
             events.switch(true)?;
             (0..SLEEPS).try_for_each(|_| ask(&own, [&note, &noted]))?;
             events.switch(false)?;
             let mut taken = Vec::new();
-            events.fetch(true, &mut |event| taken.extend((event.tid == tid).then_some(event)));
+            events.fetch(true, &mut |event| taken.extend((event.tid == thread.tid).then_some(event)));
             Ok(of(&taken))
         });
         measured.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn what_lies_between_calls_is_told_apart_by_whether_the_first_slept() {
         let call = |begun_ns, ended_ns, asleep_ns: u64, switches| {
-            let entered = Entered { number: 0, arguments: [0; 4], at_ns: 0, cpu_ns: begun_ns, asleep_ns: 7 };
+            let entered = Entered { cpu_ns: begun_ns, asleep_ns: 7, ..Entered::default() };
             let asleep_ns = 7 + asleep_ns;
             let what = RawKind::Call(RawCall { entered, value: 1, cpu_ns: ended_ns, asleep_ns });
             RawEvent { totals: Some(ThreadTotals { cpu_ns: ended_ns, switches }), ..event(0, what) }

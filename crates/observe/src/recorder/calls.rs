@@ -57,6 +57,8 @@ pub(super) enum CallMeaning {
     Duplicate,
     DuplicateTo,
     Control,
+    /// It sets an option of a socket.
+    SetOption,
     /// What goes through it is not in calls.
     Uring,
 }
@@ -103,6 +105,7 @@ const CALLS: &[(&[&str], CallMeaning)] = &[
     (&["dup"], M::Duplicate),
     (&["dup2", "dup3"], M::DuplicateTo),
     (&["fcntl"], M::Control),
+    (&["setsockopt"], M::SetOption),
     (&["io_uring_enter"], M::Uring),
 ];
 
@@ -131,22 +134,13 @@ pub(super) fn meaning(number: u32) -> Option<CallMeaning> {
     BY_NUMBER.get(number as usize).copied().flatten()
 }
 
-impl CallMeaning {
-    /// Whether the recorder must learn at once that such a call has ended: what it made can be gone soon.
-    pub(super) fn is_urgent(self) -> bool {
-        matches!(self, M::Pipe { .. } | M::Socketpair | M::Accept { .. } | M::Connect | M::Eventfd)
-    }
-}
-
 /// Every call that is wanted, by number.
 pub(super) fn wanted() -> &'static [(u32, CallMeaning)] {
     &WANTED
 }
 
-/// A filter of the kernel for the calls that are wanted, or for those of them that are urgent or are not.
-pub(super) fn filter(urgent: Option<bool>) -> String {
-    let mut numbers =
-        WANTED.iter().filter(|(_, meaning)| urgent.is_none_or(|urgent| meaning.is_urgent() == urgent));
+/// A filter of the kernel for the calls that are wanted.
+pub(super) fn filter() -> String {
     let mut filter = String::new();
     let mut run: Option<(u32, u32)> = None;
     let mut close = |run: Option<(u32, u32)>| {
@@ -158,7 +152,7 @@ pub(super) fn filter(urgent: Option<bool>) -> String {
         };
     };
     // Numbers that follow one another in the table are compared as a range.
-    for (number, _) in numbers.by_ref() {
+    for (number, _) in WANTED.iter() {
         run = match run {
             Some((first, last)) if last + 1 == *number => Some((first, *number)),
             Some(ended) => {
@@ -185,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wanted_call_is_in_one_of_both_filters() {
+    fn each_wanted_call_passes_the_filter() {
         let passes = |filter: &str, number: u32| {
             filter.split("||").any(|part| match part.strip_prefix("id==") {
                 Some(only) => only.parse() == Ok(number),
@@ -198,12 +192,10 @@ mod tests {
                 }
             })
         };
-        let (all, urgent, others) = (filter(None), filter(Some(true)), filter(Some(false)));
+        let all = filter();
         assert!(all.len() < 4096, "the kernel takes a page: {all}");
         for number in 0..600 {
             assert_eq!(passes(&all, number), meaning(number).is_some(), "{number}: {all}");
-            assert_eq!(passes(&urgent, number) || passes(&others, number), passes(&all, number), "{number}");
-            assert!(!(passes(&urgent, number) && passes(&others, number)), "{number}");
         }
     }
 }

@@ -36,39 +36,48 @@ struct Entry {
 
 /// The descriptors of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Descriptors(BTreeMap<u32, Entry>);
+pub(super) struct Descriptors {
+    entries: BTreeMap<u32, Entry>,
+    /// Whether there are no others, so that it is known which numbers are free.
+    is_complete: bool,
+}
 
 impl Descriptors {
+    /// Those of a process of which all will be told.
+    pub(super) fn complete() -> Self {
+        Self { is_complete: true, ..Self::default() }
+    }
+
     /// To what `fd` refers.
     pub(super) fn get(&self, fd: u32) -> Referent {
-        self.0.get(&fd).map_or(Referent::Unknown, |entry| entry.referent)
+        self.entries.get(&fd).map_or(Referent::Unknown, |entry| entry.referent)
     }
 
     /// There is a descriptor `fd` from now on, of `referent`.
     pub(super) fn open(&mut self, fd: u32, referent: Referent, closes: bool) {
-        if self.0.len() < MOST_DESCRIPTORS {
-            self.0.insert(fd, Entry { referent, closes });
+        if self.entries.len() < MOST_DESCRIPTORS {
+            self.entries.insert(fd, Entry { referent, closes });
         }
     }
 
     /// It was found out that `fd` refers to `referent`.
     pub(super) fn learn(&mut self, fd: u32, referent: Referent) {
-        let closes = self.0.get(&fd).is_some_and(|entry| entry.closes);
+        let closes = self.entries.get(&fd).is_some_and(|entry| entry.closes);
         self.open(fd, referent, closes);
     }
 
     /// The descriptors `first` to `last` are closed.
     pub(super) fn close(&mut self, first: u32, last: u32) {
         if first == last {
-            self.0.remove(&first);
+            self.entries.remove(&first);
         } else {
-            self.0.retain(|fd, _| !(first..=last).contains(fd));
+            self.entries.retain(|fd, _| !(first..=last).contains(fd));
         }
     }
 
     /// The descriptors `first` to `last` will be closed when the process becomes another program.
     pub(super) fn close_later(&mut self, first: u32, last: u32, closes: bool) {
-        self.0
+        self.entries
             .iter_mut()
             .filter(|(fd, _)| (first..=last).contains(*fd))
             .for_each(|(_, entry)| entry.closes = closes);
@@ -84,14 +93,17 @@ impl Descriptors {
 
     /// The process becomes another program.
     pub(super) fn exec(&mut self) {
-        self.0.retain(|_, entry| !entry.closes);
+        self.entries.retain(|_, entry| !entry.closes);
     }
 
-    /// The two lowest free numbers.
-    pub(super) fn two_free(&self) -> [u32; 2] {
+    /// The two lowest free numbers, where they are known.
+    pub(super) fn two_free(&self) -> Option<[u32; 2]> {
+        if !self.is_complete {
+            return None;
+        }
         let mut free = [0, 0];
         let (mut found, mut next) = (0, 0);
-        let mut taken = self.0.keys().copied().peekable();
+        let mut taken = self.entries.keys().copied().peekable();
         while found < 2 {
             if taken.peek() == Some(&next) {
                 taken.next();
@@ -101,7 +113,7 @@ impl Descriptors {
             }
             next += 1;
         }
-        free
+        Some(free)
     }
 }
 
@@ -113,7 +125,7 @@ mod tests {
     const PIPE: Referent = Referent::OneWay(7);
 
     fn standard() -> Descriptors {
-        let mut table = Descriptors::default();
+        let mut table = Descriptors::complete();
         (0..3).for_each(|fd| table.open(fd, Referent::Other, false));
         table
     }
@@ -121,7 +133,7 @@ mod tests {
     #[test]
     fn a_shell_gives_its_child_the_end_of_a_pipe() {
         let mut shell = standard();
-        let [read, write] = shell.two_free();
+        let [read, write] = shell.two_free().unwrap();
         assert_eq!([read, write], [3, 4]);
         shell.open(read, PIPE, false);
         shell.open(write, PIPE, false);
@@ -131,7 +143,8 @@ mod tests {
         child.close(write, write);
         child.exec();
         assert_eq!([child.get(1), child.get(3), child.get(4)], [PIPE, Referent::Unknown, Referent::Unknown]);
-        assert_eq!(child.two_free(), [3, 4]);
+        assert_eq!(child.two_free(), Some([3, 4]));
+        assert_eq!(Descriptors::default().two_free(), None);
     }
 
     #[test]
@@ -146,16 +159,16 @@ mod tests {
             [Referent::Other, Referent::Unknown, Referent::Unknown, PIPE]
         );
         table.close(0, u32::MAX);
-        assert_eq!(table, Descriptors::default());
+        assert_eq!(table, Descriptors::complete());
     }
 
     proptest! {
         #[test]
         fn free_numbers_are_the_lowest(taken in proptest::collection::btree_set(0..20u32, 0..20)) {
-            let mut table = Descriptors::default();
+            let mut table = Descriptors::complete();
             taken.iter().for_each(|fd| table.open(*fd, Referent::Other, false));
             let free: Vec<u32> = (0..).filter(|fd| !taken.contains(fd)).take(2).collect();
-            prop_assert_eq!(table.two_free().to_vec(), free);
+            prop_assert_eq!(table.two_free().unwrap().to_vec(), free);
         }
     }
 }

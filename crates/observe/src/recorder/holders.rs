@@ -1,27 +1,24 @@
-//! Who else holds a pipe or a socket: processes that were not recorded, found in /proc by what their descriptors refer to.
+//! Who else holds a pipe or a socket: processes that were not recorded. They are searched for in the kernel, where that may be done, for
+//! to look at their descriptors through /proc would have their files open.
 
+use super::bpf::{FoundFile, who_has};
 use super::cpus::held_cpus;
+use super::described::Inode;
 use model::communication::{CommunicatingProcess, CommunicatingThread};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::net::SocketAddr;
+use sys::Failure;
 
-/// How many processes are searched at most.
-const MOST_PROCESSES: usize = 1 << 16;
-
-/// How the side of an object is found in /proc.
+/// How the side of an object is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     /// Not at all.
     Unknown,
-    /// A pipe, by its inode.
-    Pipe(u64),
-    /// A FIFO or a queue, by its path.
-    File(String),
-    /// A Unix socket, by its inode.
-    Socket(u64),
-    /// An internet socket, by its own address.
-    Address(SocketAddr),
+    /// A pipe, a queue or a Unix socket.
+    Inode(Inode),
+    /// An internet socket, by its own address, and the device of the inodes of sockets.
+    Address { address: SocketAddr, device: u64 },
 }
 
 /// A side that is looked for.
@@ -40,6 +37,9 @@ pub(super) enum Holder {
     Address(String),
 }
 
+/// A side of an object, and who holds it.
+pub(super) type HeldSide = ((u32, u8), Holder);
+
 impl Holder {
     /// As a process that was not recorded.
     pub(super) fn process(self) -> CommunicatingProcess {
@@ -55,61 +55,58 @@ impl Holder {
     }
 }
 
-/// Finds who holds what is `wanted`, of the processes of which `is_recorded` does not hold.
+/// Finds who holds what is `wanted`, of the processes of which `is_recorded` does not hold: with `searches` in the kernel. Else, and where
+/// nobody of this host has it, an address is all that is known.
 pub(super) fn find_holders(
     wanted: Vec<Wanted>,
+    searches: bool,
     is_recorded: impl Fn(u32) -> bool,
-) -> Vec<((u32, u8), Holder)> {
-    let inodes = internet_sockets(&wanted);
-    // What a link of /proc/PID/fd says, and which side that is.
-    let mut links: HashMap<String, Vec<(u32, u8)>> = HashMap::new();
+) -> Result<Vec<HeldSide>, Failure> {
     let mut found: HashMap<(u32, u8), Holder> = HashMap::new();
     for Wanted { object, side, end } in &wanted {
-        let link = match end {
-            End::Unknown => continue,
-            End::Pipe(inode) => format!("pipe:[{inode}]"),
-            End::File(path) => path.clone(),
-            End::Socket(inode) => format!("socket:[{inode}]"),
-            End::Address(address) => {
-                // Until somebody of this host is found to have it.
-                found.insert((*object, *side), Holder::Address(address.to_string()));
-                match inodes.get(address) {
-                    Some(inode) => format!("socket:[{inode}]"),
-                    None => continue,
-                }
-            }
-        };
-        links.entry(link).or_default().push((*object, *side));
+        if let End::Address { address, .. } = end {
+            found.insert((*object, *side), Holder::Address(address.to_string()));
+        }
     }
-    if links.is_empty() {
-        return found.into_iter().collect();
-    }
-    let own = std::process::id();
-    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).take(MOST_PROCESSES);
-    for pid in pids.filter(|pid| *pid != own && !is_recorded(*pid)) {
-        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            let Ok(link) = fs::read_link(entry.path()) else { continue };
-            let Some(sides) = links.get(&*link.to_string_lossy()) else { continue };
-            let access = access(pid, &entry.file_name().to_string_lossy());
-            for (object, side) in sides {
-                let one_way = wanted.iter().any(|wanted| {
-                    wanted.object == *object && matches!(wanted.end, End::Pipe(_) | End::File(_))
-                });
-                // Who sends holds the end for writing, and is side 0.
-                let other_end = u32::from(*side == 1);
-                if one_way && access == Some(other_end) {
-                    continue;
-                }
-                let holder = Holder::Process { pid, name: process_name(pid) };
+    if searches {
+        let sides = sides_by_inode(&wanted);
+        let files = who_has(&sides.keys().copied().collect())?;
+        let own = std::process::id();
+        for file in files.into_iter().filter(|file| file.pid != own && !is_recorded(file.pid)) {
+            let holder = Holder::Process { pid: file.pid, name: process_name(file.pid) };
+            for (object, side) in
+                sides.get(&file.at).into_iter().flatten().filter(|(_, side)| has(file, *side))
+            {
                 let place = found.entry((*object, *side)).or_insert_with(|| holder.clone());
                 if matches!(place, Holder::Address(_)) {
-                    *place = holder;
+                    *place = holder.clone();
                 }
             }
         }
     }
-    found.into_iter().collect()
+    Ok(found.into_iter().collect())
+}
+
+/// Whether `file` is open for what this side does: who sends is side 0. A socket is open for both.
+fn has(file: FoundFile, side: u8) -> bool {
+    if side == 0 { file.writes } else { file.reads }
+}
+
+/// The sides that are `wanted`, by the inodes that who holds them has open.
+fn sides_by_inode(wanted: &[Wanted]) -> HashMap<Inode, Vec<(u32, u8)>> {
+    let numbers = internet_sockets(wanted);
+    let mut sides: HashMap<Inode, Vec<(u32, u8)>> = HashMap::new();
+    for Wanted { object, side, end } in wanted {
+        let inode = match end {
+            End::Unknown => None,
+            End::Inode(inode) => Some(*inode),
+            End::Address { address, device } => {
+                numbers.get(address).map(|number| Inode { device: *device, number: *number })
+            }
+        };
+        inode.into_iter().for_each(|inode| sides.entry(inode).or_default().push((*object, *side)));
+    }
+    sides
 }
 
 /// What the process `pid` is called.
@@ -119,19 +116,13 @@ pub(super) fn process_name(pid: u32) -> String {
     if name.is_empty() { format!("pid-{pid}") } else { name.to_owned() }
 }
 
-/// For what `fd` of `pid` is open: 0 reading, 1 writing, 2 both.
-fn access(pid: u32, fd: &str) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-    Some(u32::from_str_radix(flags.trim(), 8).ok()? & 3)
-}
-
 /// The inodes of the internet sockets of this host by their own addresses, of those that are wanted.
 fn internet_sockets(wanted: &[Wanted]) -> HashMap<SocketAddr, u64> {
-    let addresses: Vec<SocketAddr> = wanted
-        .iter()
-        .filter_map(|wanted| if let End::Address(address) = wanted.end { Some(address) } else { None })
-        .collect();
+    let address_of = |wanted: &Wanted| match wanted.end {
+        End::Address { address, .. } => Some(address),
+        _ => None,
+    };
+    let addresses: BTreeSet<SocketAddr> = wanted.iter().filter_map(address_of).collect();
     if addresses.is_empty() {
         return HashMap::new();
     }
@@ -180,7 +171,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let local = stream.local_addr().unwrap();
-        let found = internet_sockets(&[Wanted { object: 0, side: 0, end: End::Address(local) }]);
+        let end = End::Address { address: local, device: 0 };
+        let found = internet_sockets(&[Wanted { object: 0, side: 0, end }]);
         assert_eq!(found.get(&local), Some(&rustix::fs::fstat(&stream).unwrap().st_ino));
     }
 

@@ -1,7 +1,7 @@
 //! Recording which processes communicate, through what, and when: of a command that it starts, or of processes that run.
 //!
-//! The program goes on as if nobody had been there, when the recording ends and when the recorder is killed. What the events
-//! mean is not known here: `analysis::recording` makes a scenario of them.
+//! The program goes on as if nobody had been there, while it is recorded, when the recording ends and when the recorder is killed: nothing
+//! that it has open is held, nor its memory. What the events mean is not known here: `analysis::recording` makes a scenario of them.
 
 mod assembly;
 mod between_calls;
@@ -9,16 +9,20 @@ mod bpf;
 mod calls;
 mod clock;
 mod cpus;
+mod described;
 mod descriptors;
 mod holders;
 mod objects;
+mod privileged;
 mod process_events;
 mod raw;
+mod record_by;
 mod room_watches;
 mod shared_memory;
 mod socket_diagnostics;
 mod socket_params;
 pub mod starter;
+mod stopped;
 mod stops;
 mod thread;
 mod tracepoints;
@@ -31,16 +35,17 @@ use cpus::online_cpus;
 use model::communication::{BetweenCalls, Communication, RecordingStretch, progress};
 use process_events::ProcessEvents;
 use raw::{RawEvent, RawKind};
+pub use record_by::RecordBy;
 use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::str::FromStr;
 use std::time::Duration;
 use stops::Followed;
 use sys::{Failure, OrFail};
+use thread::ThreadId;
 use tracepoints::TracepointEvents;
 
 /// How long the recorder sleeps at most while events come.
@@ -66,6 +71,9 @@ const LEAST_GROUPS: usize = 6;
 const SETTLING: Duration = Duration::from_millis(150);
 /// Events of a moment are all there so long after it.
 const ALL_THERE: Duration = Duration::from_millis(2);
+/// What is said where the kernel does not tell which processes a process has made.
+const CHILDREN_UNKNOWN: &str = "what these processes had started before is not recorded unless it is named: this kernel does not tell it \
+                                (CONFIG_PROC_CHILDREN)";
 /// More threads have too many events.
 const MOST_THREADS: usize = 4096;
 
@@ -76,47 +84,6 @@ pub enum RecorderTarget {
     Command(Vec<OsString>),
     /// Processes, and all that they have made or make from then on.
     Processes(Vec<u32>),
-}
-
-/// By what calls are recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordBy {
-    /// By programs in the kernel, at its tracepoints.
-    Bpf,
-    /// By what the tracepoints themselves record.
-    Tracepoints,
-    /// By stopping threads at their calls.
-    Ptrace,
-}
-
-impl RecordBy {
-    const ALL: [RecordBy; 3] = [RecordBy::Bpf, RecordBy::Tracepoints, RecordBy::Ptrace];
-
-    /// The name that the command line takes.
-    pub fn name(self) -> &'static str {
-        match self {
-            RecordBy::Bpf => "bpf",
-            RecordBy::Tracepoints => "tracepoints",
-            RecordBy::Ptrace => "ptrace",
-        }
-    }
-}
-
-impl fmt::Display for RecordBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for RecordBy {
-    type Err = model::Invalid;
-
-    fn from_str(text: &str) -> Result<Self, model::Invalid> {
-        let found = RecordBy::ALL.into_iter().find(|by| by.name() == text);
-        found.ok_or_else(|| {
-            model::Invalid::unknown("way of recording", text, RecordBy::ALL.map(RecordBy::name))
-        })
-    }
 }
 
 /// What was recorded.
@@ -142,18 +109,29 @@ pub fn record(
     longest: Duration,
     is_over: &dyn Fn() -> bool,
 ) -> Result<RecorderOutcome, Failure> {
-    let (child, root, tids) = match target {
+    let mut unseen = None;
+    let (child, root, threads) = match target {
         RecorderTarget::Command(words) => {
             let (child, pid) = starter::start(words)?;
-            let tid = pid.as_raw_nonzero().get().cast_unsigned();
-            (Some(child), Some(pid), vec![tid])
+            let own = pid.as_raw_nonzero().get().cast_unsigned();
+            (Some(child), Some(pid), vec![ThreadId { pid: own, tid: own }])
         }
-        RecorderTarget::Processes(pids) => (None, None, threads_of(pids, &with_descendants(pids))?),
+        RecorderTarget::Processes(pids) => {
+            let (all, are_children_known) = with_descendants(pids);
+            unseen = (!are_children_known).then_some(CHILDREN_UNKNOWN);
+            (None, None, threads_of(pids, &all)?)
+        }
+    };
+    let program = match target {
+        RecorderTarget::Command(words) => words.first().and_then(|word| privileged::program(word)),
+        RecorderTarget::Processes(_) => None,
     };
     let mut recorder = Recorder {
         child,
         root,
-        tids,
+        threads,
+        program,
+        unseen,
         cpus: online_cpus(),
         longest,
         is_over,
@@ -182,7 +160,11 @@ struct OpenedEvents {
 struct Recorder<'a> {
     child: Option<Child>,
     root: Option<Pid>,
-    tids: Vec<u32>,
+    threads: Vec<ThreadId>,
+    /// The file of the command, where that is found.
+    program: Option<PathBuf>,
+    /// What cannot be recorded, as is known beforehand.
+    unseen: Option<&'static str>,
     cpus: Vec<u32>,
     longest: Duration,
     is_over: &'a dyn Fn() -> bool,
@@ -195,14 +177,16 @@ impl Recorder<'_> {
         let ways = by.map_or(RecordBy::ALL.to_vec(), |by| vec![by]);
         let (by, opened) = self.first_of(&ways)?;
         let mut taken = Taken::new(by, self.root);
-        let pids: BTreeSet<u32> = self.tids.iter().map(|tid| stops::process_of(*tid)).collect();
-        pids.into_iter().for_each(|pid| taken.assembly.add_process(pid));
+        let pids: BTreeSet<u32> = self.threads.iter().map(|thread| thread.pid).collect();
+        // The command is stopped until it is let go on.
+        pids.into_iter().for_each(|pid| taken.assembly.add_process(pid, self.root.is_some()));
         let between_calls = opened.as_ref().map(|opened| opened.between_calls).unwrap_or_default();
         match opened {
             Some(mut opened) => self.by_events(&mut *opened.events, &mut taken)?,
             None => self.by_ptrace(&mut taken)?,
         }
-        let Taken { assembly, began, .. } = taken;
+        let Taken { mut assembly, began, .. } = taken;
+        self.unseen.into_iter().for_each(|what| assembly.lost(what, 1));
         Ok((assembly.finish(between_calls), by, began))
     }
 
@@ -210,10 +194,14 @@ impl Recorder<'_> {
     fn first_of(&self, ways: &[RecordBy]) -> Result<(RecordBy, Option<OpenedEvents>), Failure> {
         let cpus = &self.cpus;
         let open = |by: RecordBy| match by {
-            RecordBy::Bpf => self.opened(|tids, calls| Ok(Box::new(BpfEvents::open(tids, calls)?))).map(Some),
-            RecordBy::Tracepoints => {
-                self.opened(|tids, _| Ok(Box::new(TracepointEvents::open(cpus, tids)?))).map(Some)
+            RecordBy::Bpf => {
+                self.opened(|threads, calls| Ok(Box::new(BpfEvents::open(threads, calls)?))).map(Some)
             }
+            RecordBy::Tracepoints => {
+                self.opened(|threads, _| Ok(Box::new(TracepointEvents::open(cpus, threads)?))).map(Some)
+            }
+            // Who names ptrace has it at any rate.
+            RecordBy::Ptrace if ways.len() > 1 => self.may_be_traced().map(|()| None),
             RecordBy::Ptrace => Ok(None),
         };
         let mut refused = None;
@@ -227,13 +215,26 @@ impl Recorder<'_> {
             .unwrap_or_else(|| Failure::new("record", "this program", "no way was given", "report this bug")))
     }
 
+    /// Refuses a command that ptrace would have run without the rights that its file gives.
+    fn may_be_traced(&self) -> Result<(), Failure> {
+        match self.program.as_deref().filter(|program| privileged::loses_rights(program)) {
+            Some(program) => Err(Failure::new(
+                "record",
+                program.display(),
+                "its file gives it rights (setuid, setgid or capabilities) that ptrace, the only way left here, takes from it",
+                "record as root, or have it run without these rights: --by ptrace",
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The events that `open` gives for threads, which may be in a call already.
     fn opened(
         &self,
-        open: impl Fn(&[u32], bool) -> Result<Box<dyn ProcessEvents>, Failure> + Sync,
+        open: impl Fn(&[ThreadId], bool) -> Result<Box<dyn ProcessEvents>, Failure> + Sync,
     ) -> Result<OpenedEvents, Failure> {
-        let between_calls = between_calls(|tids| open(tids, false))?;
-        Ok(OpenedEvents { events: open(&self.tids, self.root.is_none())?, between_calls })
+        let between_calls = between_calls(|threads| open(threads, false))?;
+        Ok(OpenedEvents { events: open(&self.threads, self.root.is_none())?, between_calls })
     }
 
     fn by_events(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) -> Result<(), Failure> {
@@ -268,7 +269,7 @@ impl Recorder<'_> {
     fn settle(&mut self, events: &mut dyn ProcessEvents, taken: &mut Taken) {
         let from_ns = now_ns();
         taken.assembly.begin(from_ns);
-        self.tids.iter().for_each(|tid| taken.assembly.add_thread(*tid, from_ns));
+        self.threads.iter().for_each(|thread| taken.assembly.add_thread(thread.tid, from_ns));
         while since(from_ns) < SETTLING && !self.is_over(self.longest) {
             events.wait(NAP);
             events.fetch(false, &mut |event| taken.take(event));
@@ -284,7 +285,7 @@ impl Recorder<'_> {
 
     /// How many calls are recorded before recording is switched off for the first time.
     fn most_calls_at_first(&self, call_cost: Duration) -> usize {
-        let busy_cpus = self.cpus.len().min(self.tids.len()).max(1);
+        let busy_cpus = self.cpus.len().min(self.threads.len()).max(1);
         let most = self.longest.mul_f64(MOST_SLOWDOWN * FIRST_PART * busy_cpus as f64);
         let calls = most.as_nanos() / call_cost.as_nanos().max(1);
         usize::try_from(calls).unwrap_or(usize::MAX).min(assembly::MOST_CALLS)
@@ -339,7 +340,7 @@ impl Recorder<'_> {
     }
 
     fn by_ptrace(&mut self, taken: &mut Taken) -> Result<(), Failure> {
-        let mut followed = Followed::seize(&self.tids)?;
+        let mut followed = Followed::seize(&self.threads)?;
         if self.root.is_none() {
             taken.assembly.begin(now_ns());
         }
@@ -351,6 +352,7 @@ impl Recorder<'_> {
         {
             followed.run(NAP, |event| taken.take(event))?;
         }
+        followed.changed().for_each(|(what, count)| taken.assembly.lost(&what, count));
         taken.assembly.close(now_ns());
         followed.let_go();
         Ok(())
@@ -370,7 +372,10 @@ impl Recorder<'_> {
     fn has_ended(&mut self) -> bool {
         match &mut self.child {
             Some(child) => child.try_wait().map_or(true, |status| status.is_some()),
-            None => self.tids.iter().all(|tid| !Path::new(&format!("/proc/{tid}")).exists()),
+            None => {
+                let is_gone = |thread: &ThreadId| !Path::new(&format!("/proc/{}", thread.tid)).exists();
+                self.threads.iter().all(is_gone)
+            }
         }
     }
 }
@@ -396,7 +401,7 @@ struct Taken {
 impl Taken {
     fn new(by: RecordBy, root: Option<Pid>) -> Self {
         let root = root.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-        Self { assembly: Assembly::new(by != RecordBy::Ptrace), root, began: root.is_none() }
+        Self { assembly: Assembly::new(by), root, began: root.is_none() }
     }
 
     /// Takes what happened until `until_ns`. What has happened since is handed back. Of a program that still runs, not all of it is
@@ -430,54 +435,60 @@ impl Taken {
     }
 }
 
-/// `pids` and all that they have made and that still runs.
-fn with_descendants(pids: &[u32]) -> BTreeSet<u32> {
-    let parent = |pid: u32| -> Option<u32> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may hold anything.
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-    };
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = all.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+/// `pids` and all that they have made and that still runs, and whether the kernel says what that is.
+///
+/// Who reads the state of a process in /proc (stat, status) has its memory for that time, and with it the files that are mapped there and the
+/// program's own: if the process ends meanwhile, these stay open for longer than it. So nobody's is read for its parent.
+fn with_descendants(pids: &[u32]) -> (BTreeSet<u32>, bool) {
     let mut found: BTreeSet<u32> = pids.iter().copied().collect();
-    loop {
-        let before = found.len();
-        let more: Vec<u32> =
-            parents.iter().filter(|(_, parent)| found.contains(parent)).map(|(pid, _)| *pid).collect();
-        found.extend(more);
-        if found.len() == before {
-            found.remove(&std::process::id());
-            return found;
+    let mut are_known = true;
+    let mut left = pids.to_vec();
+    while let Some(pid) = left.pop() {
+        for tid in threads_in(pid).unwrap_or_default() {
+            let children = match std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
+                Ok(children) => children,
+                Err(error) => {
+                    are_known &= error.kind() != ErrorKind::NotFound || threads_in(pid).is_err();
+                    continue;
+                }
+            };
+            let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+            left.extend(children.filter(|child| *child != std::process::id() && found.insert(*child)));
         }
     }
+    (found, are_known)
+}
+
+/// The threads of the process `pid`.
+fn threads_in(pid: u32) -> std::io::Result<Vec<u32>> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task"))?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
 /// The threads of `pids`, of which those that were `named` must be there. Another may have ended meanwhile.
-fn threads_of(named: &[u32], pids: &BTreeSet<u32>) -> Result<Vec<u32>, Failure> {
-    let mut tids = Vec::new();
+fn threads_of(named: &[u32], pids: &BTreeSet<u32>) -> Result<Vec<ThreadId>, Failure> {
+    let mut threads = Vec::new();
     for pid in pids {
-        let entries = match std::fs::read_dir(format!("/proc/{pid}/task")) {
-            Ok(entries) => entries,
+        let tids = match threads_in(*pid) {
+            Ok(tids) => tids,
             Err(_) if !named.contains(pid) => continue,
             Err(error) => {
                 let next = "name processes that run, as ps lists them";
                 return Err(Failure::new("find", format!("process {pid}"), error.to_string(), next));
             }
         };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        tids.extend(names);
+        threads.extend(tids.into_iter().map(|tid| ThreadId { pid: *pid, tid }));
     }
-    if tids.len() > MOST_THREADS {
+    if threads.len() > MOST_THREADS {
         return Err(Failure::new(
             "record",
             "these processes",
-            format!("they have {} threads, and at most {MOST_THREADS} can be recorded", tids.len()),
+            format!("they have {} threads, and at most {MOST_THREADS} can be recorded", threads.len()),
             "name fewer processes",
         ));
     }
     raise_descriptors().or_fail("setrlimit", "the number of descriptors")?;
-    Ok(tids)
+    Ok(threads)
 }
 
 /// Each thread needs some descriptors for each CPU: as many are allowed as may be.

@@ -1,22 +1,16 @@
-//! From descriptors to what they refer to: pipes, sockets with their peers, queues and counters of the kernel. It asks /proc, the
-//! kernel's socket diagnostics, and a copy of the descriptor itself (pidfd_getfd(2)).
+//! From what descriptors refer to, to the objects that processes share: pipes, sockets with their peers, queues and counters of the kernel.
+//! It examines no descriptor.
 
+use super::described::{DescribedFile, FileKind, Inode, InternetEnd, UnixEnd};
 use super::descriptors::Referent;
-use super::holders::{End, Holder, Wanted, find_holders, process_name};
-use super::shared_memory::{SharedPlace, place};
-use super::socket_diagnostics::SocketDiagnostics;
-use super::socket_params::{Sockets, params_of};
+use super::holders::{End, HeldSide, Wanted, find_holders, process_name};
+use super::shared_memory::SharedPlace;
+use super::socket_params::Sockets;
 use model::communication::{Boundaries, KernelObject};
-use rustix::fd::OwnedFd;
-use rustix::fs::{FileType, fstat, statfs};
-use rustix::net::{AddressFamily, SocketAddrAny, SocketType, getpeername, getsockname, sockopt};
-use rustix::pipe::fcntl_getpipe_size;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::net::{AddressFamily, SocketType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
-use std::path::Path;
-use std::str::FromStr;
+use sys::Failure;
 
 /// `O_CLOEXEC`, which is `SOCK_CLOEXEC` and `EFD_CLOEXEC` too.
 pub(super) const CLOEXEC: u64 = 0o2_000_000;
@@ -24,24 +18,22 @@ pub(super) const CLOEXEC: u64 = 0o2_000_000;
 const MOST_OBJECTS: usize = 1 << 20;
 /// What a pipe holds by default.
 const PIPE_BYTES: usize = 64 << 10;
-/// The file system of POSIX message queues (`MQUEUE_MAGIC`).
-const QUEUES: i64 = 0x1980_0202;
 
 /// By what an object is the same for every process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
-    Pipe(u64),
-    Fifo(u64, u64),
+    /// A pipe, with or without a name.
+    Pipe(Inode),
     Counter(u64),
-    Queue(u64, u64),
+    Queue(Inode),
     SystemQueue(u32),
     /// The signals to a process.
     Signals(u32),
     /// A word that threads sleep on.
     Word(SharedPlace),
     Unix(u64, u64),
-    Inet {
-        stream: bool,
+    Internet {
+        is_stream: bool,
         low: SocketAddr,
         high: SocketAddr,
     },
@@ -55,9 +47,8 @@ pub(super) struct Objects {
     known: HashMap<Key, u32>,
     /// What is known of objects that are two sockets.
     sockets: HashMap<u32, Sockets>,
-    /// Words by process and address; `None` of private memory.
-    words: HashMap<(u32, u64), Option<u32>>,
-    diagnostics: Option<SocketDiagnostics>,
+    /// Which side a Unix socket is of what, by its inode: its peer may be gone before it is used for the first time.
+    unix_sides: HashMap<u64, (u32, u8)>,
     /// The ports on which somebody listens, once they were read.
     listening: Option<BTreeSet<u16>>,
     /// What could not be found out, and how often.
@@ -65,72 +56,59 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) fn new() -> Self {
-        Self { diagnostics: SocketDiagnostics::open().ok(), ..Self::default() }
+    /// What `file`, which the process `pid` has, is of these objects now.
+    pub(super) fn referent(&mut self, pid: u32, file: &DescribedFile) -> Referent {
+        let at = file.at;
+        match &file.kind {
+            FileKind::Pipe { capacity_bytes } => {
+                self.pipe(at, "pipe", format!("pipe {}", at.number), *capacity_bytes)
+            }
+            FileKind::Fifo { name, capacity_bytes } => {
+                self.pipe(at, "fifo", format!("FIFO {name}"), *capacity_bytes)
+            }
+            FileKind::Queue { name } => {
+                let name = format!("message queue {name}");
+                self.one_way(Key::Queue(at), "posix-mq", name, Boundaries::Kept, End::Inode(at))
+            }
+            FileKind::Eventfd(id) => {
+                let (key, name) = (Key::Counter(*id), format!("eventfd {id}"));
+                self.one_way(key, "eventfd", name, Boundaries::Counted, End::Unknown)
+            }
+            FileKind::Signals => self.signals(pid).map_or(Referent::Other, Referent::OneWay),
+            FileKind::Process(process) => Referent::Process(*process),
+            FileKind::Unix(end) => self.unix(at, end),
+            FileKind::Internet(end) => self.internet(at, end),
+            FileKind::OtherSocket { family } => {
+                let name = match AddressFamily::from_raw(*family) {
+                    AddressFamily::NETLINK => "netlink".to_owned(),
+                    AddressFamily::VSOCK => "vsock".to_owned(),
+                    other => format!("address family {}", other.as_raw()),
+                };
+                self.refuse(format!("sockets of {name} are in no flow"));
+                Referent::Other
+            }
+            FileKind::Other { .. } => Referent::Other,
+        }
     }
 
-    /// To what `fd` of the process `pid` refers now.
-    pub(super) fn find(&mut self, pid: u32, fd: u32) -> Referent {
-        let path = format!("/proc/{pid}/fd/{fd}");
-        let Ok(link) = std::fs::read_link(&path) else { return Referent::Unknown };
-        let link = link.to_string_lossy();
-        let number_in = |before: &str| link.strip_prefix(before)?.strip_suffix(']')?.parse().ok();
-        if let Some(inode) = number_in("pipe:[") {
-            return self.pipe(pid, fd, Key::Pipe(inode), "pipe", format!("pipe {inode}"), End::Pipe(inode));
-        }
-        if let Some(inode) = number_in("socket:[") {
-            return self.socket(pid, fd, inode);
-        }
-        if link == "anon_inode:[eventfd]" {
-            return self.eventfd(pid, fd);
-        }
-        if link == "anon_inode:[signalfd]" {
-            return self.signals(pid).map_or(Referent::Other, Referent::OneWay);
-        }
-        // Since Linux 6.9 they lie in a file system of their own.
-        if link == "anon_inode:[pidfd]" || link.starts_with("pidfd:[") {
-            return fd_info(pid, fd, "Pid:").map_or(Referent::Other, Referent::Process);
-        }
-        if !link.starts_with('/') || link.starts_with("/dev/") {
-            return Referent::Other;
-        }
-        self.file(pid, fd, &path, &link)
+    fn refuse(&mut self, what: impl Into<String>) {
+        *self.refused.entry(what.into()).or_default() += 1;
     }
 
-    /// A FIFO or a message queue has a name in a file system.
-    fn file(&mut self, pid: u32, fd: u32, path: &str, link: &str) -> Referent {
-        use std::os::unix::fs::{FileTypeExt, MetadataExt};
-        let is_queue = || link.matches('/').count() == 1 && statfs(path).is_ok_and(|of| of.f_type == QUEUES);
-        let Ok(metadata) = Path::new(path).metadata() else { return Referent::Other };
-        let (device, inode) = (metadata.dev(), metadata.ino());
-        if metadata.file_type().is_fifo() {
-            let name = format!("FIFO {link}");
-            return self.pipe(pid, fd, Key::Fifo(device, inode), "fifo", name, End::File(link.to_owned()));
-        }
-        if is_queue() {
-            let end = End::File(link.to_owned());
-            let name = format!("message queue {link}");
-            return self.one_way(Key::Queue(device, inode), "posix-mq", name, Boundaries::Kept, end);
-        }
-        Referent::Other
+    fn pipe(&mut self, at: Inode, mechanism: &str, name: String, capacity: Option<usize>) -> Referent {
+        let referent = self.one_way(Key::Pipe(at), mechanism, name, Boundaries::None, End::Inode(at));
+        capacity.into_iter().for_each(|bytes| self.set_capacity(referent, bytes));
+        referent
     }
 
-    fn pipe(&mut self, pid: u32, fd: u32, key: Key, mechanism: &str, name: String, end: End) -> Referent {
-        if let Some(known) = self.known.get(&key) {
-            return Referent::OneWay(*known);
+    /// The pipe that `referent` is holds so much from now on.
+    pub(super) fn set_capacity(&mut self, referent: Referent, bytes: usize) {
+        let Referent::OneWay(object) = referent else { return };
+        let Some(mechanism) = &mut self.all[object as usize].mechanism else { return };
+        let plain = mechanism.split(':').next().unwrap_or_default().to_owned();
+        if ["pipe", "fifo"].contains(&plain.as_str()) {
+            *mechanism = if bytes == PIPE_BYTES { plain } else { format!("{plain}:capacity={bytes}") };
         }
-        let capacity = copy(pid, fd).and_then(|copy| fcntl_getpipe_size(copy).ok());
-        let mechanism = match capacity.filter(|bytes| *bytes != PIPE_BYTES) {
-            Some(bytes) => format!("{mechanism}:capacity={bytes}"),
-            None => mechanism.to_owned(),
-        };
-        self.one_way(key, &mechanism, name, Boundaries::None, end)
-    }
-
-    fn eventfd(&mut self, pid: u32, fd: u32) -> Referent {
-        let Some(id) = fd_info(pid, fd, "eventfd-id:") else { return Referent::Other };
-        let name = format!("eventfd {id}");
-        self.one_way(Key::Counter(id), "eventfd", name, Boundaries::Counted, End::Unknown)
     }
 
     /// A System V message queue, by its identifier.
@@ -150,27 +128,10 @@ impl Objects {
         }
     }
 
-    /// The word at `address` of the process `pid`, if it lies in memory that processes share.
-    pub(super) fn word(&mut self, pid: u32, address: u64) -> Option<u32> {
-        if let Some(known) = self.words.get(&(pid, address)) {
-            return *known;
-        }
-        let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else {
-            let text = "wake-ups through futexes of processes that had ended before it was found out what memory they share";
-            *self.refused.entry(text.to_owned()).or_default() += 1;
-            return None;
-        };
-        let found = place(&maps, address).and_then(|place| {
-            let name = format!("a word in {}", place.name);
-            self.unheld(Key::Word(place), "futex", name, Boundaries::Kept)
-        });
-        self.words.insert((pid, address), found);
-        found
-    }
-
-    /// The memory of the process `pid` is not what it was.
-    pub(super) fn forget_words(&mut self, pid: u32) {
-        self.words.retain(|(of, _), _| *of != pid);
+    /// A word in memory that processes share.
+    pub(super) fn word(&mut self, place: SharedPlace) -> Option<u32> {
+        let name = format!("a word in {}", place.name);
+        self.unheld(Key::Word(place), "futex", name, Boundaries::Kept)
     }
 
     /// An object that no descriptor refers to.
@@ -179,30 +140,8 @@ impl Objects {
         if let Referent::OneWay(object) = found { Some(object) } else { None }
     }
 
-    /// A pipe that was just made, whose descriptors should be `fds`: as /proc has it, or else one without an inode.
-    pub(super) fn new_pipe(&mut self, pid: u32, fds: [u32; 2]) -> Referent {
-        match fds.map(|fd| self.find(pid, fd)) {
-            [found @ Referent::OneWay(_), other] if found == other => found,
-            _ => self.nameless("pipe", "a short-lived pipe", Boundaries::None),
-        }
-    }
-
-    /// An eventfd that was just made.
-    pub(super) fn new_eventfd(&mut self, pid: u32, fd: u32) -> Referent {
-        match self.find(pid, fd) {
-            found @ Referent::OneWay(_) => found,
-            _ => self.nameless("eventfd", "a short-lived eventfd", Boundaries::Counted),
-        }
-    }
-
-    /// A pair of Unix sockets of `kind` that was just made.
-    pub(super) fn new_pair(&mut self, pid: u32, fds: [u32; 2], kind: u64) -> [Referent; 2] {
-        if let [Referent::Side(one, a), Referent::Side(other, b)] = fds.map(|fd| self.find(pid, fd))
-            && one == other
-            && a != b
-        {
-            return [Referent::Side(one, a), Referent::Side(other, b)];
-        }
+    /// A pair of Unix sockets of `kind`, of which nothing else is known.
+    pub(super) fn nameless_pair(&mut self, kind: u64) -> [Referent; 2] {
         /// The bits of a socket's type that are no flags.
         const KIND: u64 = 0xf;
         let Some((mechanism, boundaries)) = unix_kind(u32::try_from(kind & KIND).unwrap_or_default()) else {
@@ -214,82 +153,45 @@ impl Objects {
         }
     }
 
-    fn socket(&mut self, pid: u32, fd: u32, inode: u64) -> Referent {
-        let copy = match copy_or_refusal(pid, fd) {
-            Ok(copy) => copy,
-            Err(refusal) => {
-                *self.refused.entry(format!("sockets could not be examined: {refusal}")).or_default() += 1;
-                return Referent::Other;
-            }
-        };
-        // Between the link and the copy the descriptor can have become another.
-        if fstat(&copy).is_ok_and(|stat| {
-            stat.st_ino != inode || FileType::from_raw_mode(stat.st_mode) != FileType::Socket
-        }) {
-            return Referent::Unknown;
+    fn unix(&mut self, at: Inode, socket: &UnixEnd) -> Referent {
+        let Some((mechanism, boundaries)) = unix_kind(socket.kind) else { return Referent::Other };
+        if let Some((known, side)) = self.unix_sides.get(&at.number).copied()
+            && socket.peer.is_none_or(|peer| self.unix_sides.get(&peer) == Some(&(known, 1 - side)))
+        {
+            return self.end(known, side, socket.params.clone());
         }
-        match sockopt::socket_domain(&copy) {
-            Ok(AddressFamily::UNIX) => self.unix(&copy, inode),
-            Ok(AddressFamily::INET | AddressFamily::INET6) => self.inet(&copy),
-            Ok(family) => {
-                let name = match family {
-                    AddressFamily::NETLINK => "netlink".to_owned(),
-                    AddressFamily::VSOCK => "vsock".to_owned(),
-                    other => format!("address family {}", other.as_raw()),
-                };
-                *self.refused.entry(format!("sockets of {name} are in no flow")).or_default() += 1;
-                Referent::Other
-            }
-            Err(_) => Referent::Other,
-        }
-    }
-
-    fn unix(&mut self, copy: &OwnedFd, inode: u64) -> Referent {
-        let Some((mechanism, boundaries)) =
-            sockopt::socket_type(copy).ok().and_then(|kind| unix_kind(kind.as_raw()))
-        else {
-            return Referent::Other;
-        };
-        let ask = |inode: u64| self.diagnostics.as_ref()?.unix(u32::try_from(inode).ok()?);
-        let Some(own) = ask(inode) else { return Referent::Unknown };
-        let Some(peer) = own.peer.map(u64::from).filter(|peer| *peer != 0) else {
+        let Some(peer) = socket.peer else {
             if mechanism == "unix-dgram" {
-                let text = "datagrams of Unix sockets without a fixed peer are in no flow";
-                *self.refused.entry(text.to_owned()).or_default() += 1;
+                self.refuse("datagrams of Unix sockets without a fixed peer are in no flow");
                 return Referent::Other;
             }
             return Referent::Unknown;
         };
-        let (low, high) = (inode.min(peer), inode.max(peer));
-        let side = u8::from(inode != low);
-        let key = Key::Unix(low, high);
-        if let Some(known) = self.known.get(&key).copied() {
-            return self.end(known, side, params_of(copy));
-        }
-        let peers = ask(peer).and_then(|peer| peer.name);
-        let server_side = match (&own.name, &peers) {
-            (Some(_), None) => Some(side),
-            (None, Some(_)) => Some(1 - side),
+        let (low, high) = (at.number.min(peer), at.number.max(peer));
+        let side = u8::from(at.number != low);
+        let server_side = match (socket.is_name_own, socket.has_peer_name) {
+            (true, false) => Some(side),
+            (false, true) => Some(1 - side),
             _ => None,
         };
-        let name = own.name.or(peers);
         let mut params = Vec::new();
         if mechanism != "unix-dgram" {
-            match name.as_deref() {
+            match socket.name.as_deref() {
                 Some([0, ..]) => params.push("name=abstract".to_owned()),
                 Some(_) => params.push("name=path".to_owned()),
                 None => {}
             }
         }
-        let name = match name {
-            Some(name) => format!("Unix socket {}", String::from_utf8_lossy(&name).replace('\0', "@")),
+        let name = match &socket.name {
+            Some(name) => format!("Unix socket {}", String::from_utf8_lossy(name).replace('\0', "@")),
             None => format!("Unix sockets {low} and {high}"),
         };
-        let ends = [End::Socket(low), End::Socket(high)];
-        match self.add(key, with(mechanism, &params), name, boundaries, ends) {
+        let ends = [low, high].map(|number| End::Inode(Inode { number, ..at }));
+        match self.add(Key::Unix(low, high), with(mechanism, &params), name, boundaries, ends) {
             Referent::OneWay(object) => {
                 self.all[object as usize].server_side = server_side;
-                self.end(object, side, params_of(copy))
+                self.unix_sides.extend([(low, (object, 0)), (high, (object, 1))]);
+                self.end(object, side, socket.params.clone())
             }
             other => other,
         }
@@ -304,37 +206,31 @@ impl Objects {
         Referent::Side(object, side)
     }
 
-    fn inet(&mut self, copy: &OwnedFd) -> Referent {
-        let (stream, mechanism, boundaries) = match sockopt::socket_type(copy) {
-            Ok(SocketType::STREAM) => (true, "tcp", Boundaries::None),
-            Ok(SocketType::DGRAM) => (false, "udp", Boundaries::Kept),
-            _ => return Referent::Other,
-        };
-        let address = |address: SocketAddrAny| SocketAddr::try_from(address).ok().map(canonical);
-        let Some(local) = getsockname(copy).ok().and_then(address) else { return Referent::Unknown };
-        let Some(peer) = getpeername(copy).ok().flatten().and_then(address) else {
-            if !stream {
-                let text = "datagrams of UDP sockets without a fixed peer are in no flow";
-                *self.refused.entry(text.to_owned()).or_default() += 1;
+    fn internet(&mut self, at: Inode, socket: &InternetEnd) -> Referent {
+        let InternetEnd { is_stream, own, peer, .. } = *socket;
+        let (mechanism, boundaries) =
+            if is_stream { ("tcp", Boundaries::None) } else { ("udp", Boundaries::Kept) };
+        let Some(peer) = peer else {
+            if !is_stream {
+                self.refuse("datagrams of UDP sockets without a fixed peer are in no flow");
                 return Referent::Other;
             }
             return Referent::Unknown;
         };
-        let (low, high) = (local.min(peer), local.max(peer));
-        let side = u8::from(local != low);
-        let key = Key::Inet { stream, low, high };
-        let params = params_of(copy);
+        let (low, high) = (own.min(peer), own.max(peer));
+        let side = u8::from(own != low);
+        let key = Key::Internet { is_stream, low, high };
         if let Some(known) = self.known.get(&key).copied() {
-            return self.end(known, side, params);
+            return self.end(known, side, socket.params.clone());
         }
         let listening = self.listening.get_or_insert_with(listening_ports);
-        let server_side = [low, high].iter().position(|end| stream && listening.contains(&end.port()));
-        let ends = [End::Address(low), End::Address(high)];
-        let name = format!("{} {local} and {peer}", if stream { "TCP" } else { "UDP" });
+        let server_side = [low, high].iter().position(|end| is_stream && listening.contains(&end.port()));
+        let ends = [low, high].map(|address| End::Address { address, device: at.device });
+        let name = format!("{} {own} and {peer}", if is_stream { "TCP" } else { "UDP" });
         match self.add(key, mechanism.to_owned(), name, boundaries, ends) {
             Referent::OneWay(object) => {
                 self.all[object as usize].server_side = server_side.and_then(|side| u8::try_from(side).ok());
-                self.end(object, side, params)
+                self.end(object, side, socket.params.clone())
             }
             other => other,
         }
@@ -354,7 +250,8 @@ impl Objects {
         self.add(key, mechanism.to_owned(), name, boundaries, [end.clone(), end])
     }
 
-    fn nameless(&mut self, mechanism: &str, name: &str, boundaries: Boundaries) -> Referent {
+    /// An object of which nothing else is known.
+    pub(super) fn nameless(&mut self, mechanism: &str, name: &str, boundaries: Boundaries) -> Referent {
         self.push(mechanism.to_owned(), name.to_owned(), boundaries, [End::Unknown, End::Unknown])
     }
 
@@ -376,10 +273,7 @@ impl Objects {
     fn push(&mut self, mechanism: String, name: String, boundaries: Boundaries, ends: [End; 2]) -> Referent {
         let Some(object) = u32::try_from(self.all.len()).ok().filter(|_| self.all.len() < MOST_OBJECTS)
         else {
-            *self
-                .refused
-                .entry("there were more pipes and sockets than are told apart".to_owned())
-                .or_default() += 1;
+            self.refuse("there were more pipes and sockets than are told apart");
             return Referent::Other;
         };
         let mechanism = Some(mechanism);
@@ -400,17 +294,19 @@ impl Objects {
         self.all.get(object as usize).map_or(Boundaries::None, |object| object.boundaries)
     }
 
-    /// Who else holds the sides of objects that are in `missing`. `is_recorded` says whose calls were recorded.
+    /// Who else holds the sides of objects that are in `missing`. `is_recorded` says whose calls were recorded. With `searches`, processes of
+    /// this host are searched for in the kernel.
     pub(super) fn holders(
         &self,
         missing: &BTreeSet<(u32, u8)>,
+        searches: bool,
         is_recorded: impl Fn(u32) -> bool,
-    ) -> Vec<((u32, u8), Holder)> {
+    ) -> Result<Vec<HeldSide>, Failure> {
         let wanted = |&(object, side): &(u32, u8)| {
             let end = self.ends[object as usize][usize::from(side)].clone();
             Wanted { object, side, end }
         };
-        find_holders(missing.iter().map(wanted).collect(), is_recorded)
+        find_holders(missing.iter().map(wanted).collect(), searches, is_recorded)
     }
 
     /// All of them.
@@ -433,34 +329,6 @@ fn unix_kind(kind: u32) -> Option<(&'static str, Boundaries)> {
 /// `mechanism` with `params`, as after `-m`.
 fn with(mechanism: &str, params: &[String]) -> String {
     if params.is_empty() { mechanism.to_owned() } else { format!("{mechanism}:{}", params.join(",")) }
-}
-
-/// Whether `fd` of `pid` is closed when the process becomes another program.
-pub(super) fn closes_at_exec(pid: u32, fd: u32) -> bool {
-    let flags = fd_info::<String>(pid, fd, "flags:");
-    flags.and_then(|flags| u64::from_str_radix(&flags, 8).ok()).is_some_and(|flags| flags & CLOEXEC != 0)
-}
-
-/// What /proc/PID/fdinfo/FD says of `what`.
-fn fd_info<T: FromStr>(pid: u32, fd: u32, what: &str) -> Option<T> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(what)?.trim().parse().ok())
-}
-
-/// A descriptor of this process for what `fd` of the process `pid` refers to. It is closed at once again.
-fn copy(pid: u32, fd: u32) -> Option<OwnedFd> {
-    copy_or_refusal(pid, fd).ok()
-}
-
-fn copy_or_refusal(pid: u32, fd: u32) -> rustix::io::Result<OwnedFd> {
-    let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
-    pidfd_getfd(process, RawFd::try_from(fd).unwrap_or(-1), PidfdGetfdFlags::empty())
-}
-
-/// An IPv4 address in its own form where it is written as one of IPv6.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// The ports on which somebody listens here.

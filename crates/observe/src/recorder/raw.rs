@@ -1,5 +1,6 @@
 //! What a recorder takes from the kernel, by programs, by tracepoints or by ptrace: one event of one thread.
 
+use super::described::DescribedFile;
 use super::thread::{Entered, ThreadTotals};
 
 /// Something that a thread did.
@@ -40,6 +41,8 @@ pub(super) enum RawKind {
     Call(RawCall),
     /// A call has begun of which there will be a [`RawKind::Call`] too: another process may answer before that.
     Begins(Entered),
+    /// It uses a file, by where the kernel has it, that is this from now on.
+    File { file: u64, is: DescribedFile },
     /// Nothing but its totals.
     Counted,
     /// It left its CPU.

@@ -1,13 +1,17 @@
 //! Where an address of a process lies in memory that processes share, from /proc/PID/maps. It reads no memory.
 
+use super::described::Inode;
+
+/// How many bits of a device the kernel has for the minor number.
+const MINOR_BITS: u32 = 20;
+
 /// A place in memory that several processes can have, each at an address of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct SharedPlace {
-    /// The file behind it, or what the kernel has in place of one: its device, and its number there.
-    device: String,
-    inode: u64,
+    /// The file behind it, or what the kernel has in place of one.
+    pub(super) file: Inode,
     /// How far from its beginning, in bytes.
-    offset: u64,
+    pub(super) offset: u64,
     /// What it is called.
     pub(super) name: String,
 }
@@ -24,10 +28,12 @@ pub(super) fn place(maps: &str, address: u64) -> Option<SharedPlace> {
         }
         let is_shared = words.next()?.ends_with('s');
         let offset = hexadecimal(words.next()?)?;
-        let device = words.next()?.to_owned();
-        let inode = words.next()?.parse().ok()?;
+        let (major, minor) = words.next()?.split_once(':')?;
+        let device = hexadecimal(major)?.checked_shl(MINOR_BITS)? | hexadecimal(minor)?;
+        let number = words.next()?.parse().ok()?;
         let name = words.next().unwrap_or("nameless memory").to_owned();
-        is_shared.then_some(SharedPlace { device, inode, offset: offset + (address - first), name })
+        let file = Inode { device, number };
+        is_shared.then_some(SharedPlace { file, offset: offset.checked_add(address - first)?, name })
     })
 }
 
@@ -45,7 +51,7 @@ mod tests {
     #[test]
     fn a_word_of_shared_memory_has_a_place_and_one_of_private_memory_has_none() {
         let found = place(MAPS, 0x7f2c_1000_1008).unwrap();
-        assert_eq!((found.inode, found.offset, found.name.as_str()), (4711, 0x2008, "/memfd:ring"));
+        assert_eq!((found.file.number, found.offset, found.name.as_str()), (4711, 0x2008, "/memfd:ring"));
         // The same word where another process has it.
         let elsewhere = MAPS.replace("7f2c10000000-7f2c10002000", "6f0000000000-6f0000002000");
         assert_eq!(place(&elsewhere, 0x6f00_0000_1008), Some(found));

@@ -6,24 +6,47 @@ use rustix::net::sockopt;
 /// Nagle's algorithm, which is on until a program switches it off: our own sockets have it off.
 const NAGLE: &str = "nodelay=off";
 
-/// What the program has set of `socket` itself, as parameters. Of buffers the kernel says the double of what was asked for.
-pub(super) fn params_of(socket: &OwnedFd) -> Vec<String> {
-    /// Bits of `SO_BUF_LOCK`.
-    const SEND: i32 = 1;
-    const RECEIVE: i32 = 2;
-    let set = sys::socket_option::locked_buffers(socket).unwrap_or(0);
-    let mut params = Vec::new();
-    if let Some(bytes) = sockopt::socket_send_buffer_size(socket).ok().filter(|_| set & SEND != 0) {
-        params.push(format!("sndbuf={}", bytes / 2));
+/// What a program has set of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SetParams {
+    /// Which buffers it has set: bits of `SO_BUF_LOCK`.
+    pub(super) buffers: u32,
+    /// How long both are. The kernel says the double of what was asked for.
+    pub(super) send_bytes: u32,
+    pub(super) receive_bytes: u32,
+    /// Whether it has switched Nagle's algorithm off, of sockets that have it.
+    pub(super) nodelay: Option<bool>,
+}
+
+impl SetParams {
+    /// As `socket` has them.
+    pub(super) fn of(socket: &OwnedFd) -> Self {
+        let bytes = |found: rustix::io::Result<usize>| found.ok().and_then(|bytes| u32::try_from(bytes).ok());
+        Self {
+            buffers: sys::socket_option::locked_buffers(socket).unwrap_or(0).cast_unsigned(),
+            send_bytes: bytes(sockopt::socket_send_buffer_size(socket)).unwrap_or(0),
+            receive_bytes: bytes(sockopt::socket_recv_buffer_size(socket)).unwrap_or(0),
+            nodelay: sockopt::tcp_nodelay(socket).ok(),
+        }
     }
-    if let Some(bytes) = sockopt::socket_recv_buffer_size(socket).ok().filter(|_| set & RECEIVE != 0) {
-        params.push(format!("rcvbuf={}", bytes / 2));
+
+    /// As parameters of the mechanism.
+    pub(super) fn params(self) -> Vec<String> {
+        /// Bits of `SO_BUF_LOCK`.
+        const SEND: u32 = 1;
+        const RECEIVE: u32 = 2;
+        let mut params = Vec::new();
+        for (bit, name, bytes) in [(SEND, "sndbuf", self.send_bytes), (RECEIVE, "rcvbuf", self.receive_bytes)]
+        {
+            if self.buffers & bit != 0 && bytes > 0 {
+                params.push(format!("{name}={}", bytes / 2));
+            }
+        }
+        if self.nodelay == Some(false) {
+            params.push(NAGLE.to_owned());
+        }
+        params
     }
-    // Other sockets than those of TCP have no such thing.
-    if sockopt::tcp_nodelay(socket) == Ok(false) {
-        params.push(NAGLE.to_owned());
-    }
-    params
 }
 
 /// Two sockets that are an object.
@@ -103,11 +126,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         sockopt::set_socket_send_buffer_size(&socket, 50_000).unwrap();
-        let params = params_of(&OwnedFd::from(socket.try_clone().unwrap()));
+        let params = SetParams::of(&OwnedFd::from(socket.try_clone().unwrap())).params();
         assert_eq!(params, ["sndbuf=50000", NAGLE]);
         socket.set_nodelay(true).unwrap();
-        assert_eq!(params_of(&OwnedFd::from(socket)), ["sndbuf=50000"]);
+        assert_eq!(SetParams::of(&OwnedFd::from(socket)).params(), ["sndbuf=50000"]);
         let (unix, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(params_of(&OwnedFd::from(unix)).is_empty());
+        assert!(SetParams::of(&OwnedFd::from(unix)).params().is_empty());
     }
 }

@@ -3,9 +3,13 @@
 
 use super::calls::meaning;
 use super::clock::{now_ns, since};
+use super::holders::process_name;
+use super::privileged::loses_rights;
 use super::raw::{RawEvent, RawKind};
+use super::thread::ThreadId;
 use rustix::thread::sched_yield;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::time::Duration;
 use sys::tracees::{GoOn, ThreadStop, go_on, interrupt, next_stop, seize};
 use sys::{Errno, Failure, OrFail};
@@ -24,6 +28,8 @@ pub(super) struct Followed {
     /// Threads that stopped for the first time before their maker did, which wakes them first: when that was, and why they stopped. They
     /// stay stopped until it is known whose descriptors they have.
     early: HashMap<u32, (u64, ThreadStop)>,
+    /// The files of programs that did not get the rights that these give, and how often.
+    deprived: BTreeMap<PathBuf, u64>,
 }
 
 /// A thread that is followed.
@@ -35,13 +41,13 @@ struct FollowedThread {
 }
 
 impl Followed {
-    /// Begins to follow `tids`. None is followed if one may not be.
-    pub(super) fn seize(tids: &[u32]) -> Result<Self, Failure> {
-        let mut followed = Self { threads: HashMap::new(), early: HashMap::new() };
-        for tid in tids {
-            let seized = seize(*tid).and_then(|()| {
-                followed.threads.insert(*tid, FollowedThread { pid: process_of(*tid), number: None });
-                interrupt(*tid).or_fail("ptrace", format!("thread {tid}"))
+    /// Begins to follow `threads`. None is followed if one may not be.
+    pub(super) fn seize(threads: &[ThreadId]) -> Result<Self, Failure> {
+        let mut followed = Self { threads: HashMap::new(), early: HashMap::new(), deprived: BTreeMap::new() };
+        for ThreadId { pid, tid } in threads.iter().copied() {
+            let seized = seize(tid).and_then(|()| {
+                followed.threads.insert(tid, FollowedThread { pid, number: None });
+                interrupt(tid).or_fail("ptrace", format!("thread {tid}"))
             });
             if let Err(failure) = seized {
                 followed.let_go();
@@ -119,7 +125,8 @@ impl Followed {
                 }
             }
             ThreadStop::Exec => {
-                event(RawKind::Exec { name: super::holders::process_name(pid) });
+                event(RawKind::Exec { name: process_name(pid) });
+                self.note_rights(pid);
             }
             ThreadStop::Signal(signal) => how.1 = Some(signal),
             ThreadStop::Stopped => how.0 = GoOn::Listening,
@@ -132,6 +139,27 @@ impl Followed {
         }
         // One that was killed meanwhile says so next.
         let _ = go_on(tid, how.0, how.1);
+    }
+
+    /// The process `pid`, which is stopped, has become another program.
+    fn note_rights(&mut self, pid: u32) {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        if let Some(program) = program.filter(|program| loses_rights(program)) {
+            *self.deprived.entry(program).or_default() += 1;
+        }
+    }
+
+    /// What was changed of what was followed, a sentence each, and how often.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (String, u64)> {
+        let sentence = |(program, count): (&PathBuf, &u64)| {
+            let program = program.display();
+            let what = format!(
+                "runs of {program} were without the rights that its file gives (setuid, setgid or capabilities): ptrace takes \
+                 them"
+            );
+            (what, *count)
+        };
+        self.deprived.iter().map(sentence)
     }
 
     /// Follows threads whose maker has not said that it made them.
@@ -178,8 +206,8 @@ impl Followed {
     }
 }
 
-/// The process of the thread `tid`.
-pub(super) fn process_of(tid: u32) -> u32 {
+/// The process of the thread `tid`, which is stopped, or was just made.
+fn process_of(tid: u32) -> u32 {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(tid)
@@ -195,7 +223,11 @@ mod tests {
 
     fn followed() -> Followed {
         let maker = FollowedThread { pid: MAKER, number: None };
-        Followed { threads: HashMap::from([(MAKER, maker)]), early: HashMap::new() }
+        Followed {
+            threads: HashMap::from([(MAKER, maker)]),
+            early: HashMap::new(),
+            deprived: BTreeMap::new(),
+        }
     }
 
     #[test]

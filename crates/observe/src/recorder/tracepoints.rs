@@ -6,6 +6,7 @@ use super::calls::{filter, meaning};
 use super::clock::now_ns;
 use super::process_events::{EventsInOrder, ProcessEvents};
 use super::raw::{RawEvent, RawKind};
+use super::thread::ThreadId;
 use crate::perf::{counter, refused, ring, switched};
 use crate::tracefs::{Field, REMEDY, Tracefs};
 use model::communication::RecordedProgress;
@@ -59,15 +60,15 @@ struct Form {
 }
 
 impl TracepointEvents {
-    /// Opens the events of `tids` and whatever they make, switched off.
-    pub(super) fn open(cpus: &[u32], tids: &[u32]) -> Result<Self, Failure> {
+    /// Opens the events of `threads` and whatever they make, switched off.
+    pub(super) fn open(cpus: &[u32], threads: &[ThreadId]) -> Result<Self, Failure> {
         let tracefs = Tracefs::open()?;
         let enter = tracefs.tracepoint("raw_syscalls/sys_enter")?;
         let exit = tracefs.tracepoint("raw_syscalls/sys_exit")?;
         let rings = cpus.iter().map(|cpu| {
             let mut owner = Builder::new(Software::DUMMY);
             owner.any_pid().one_cpu(*cpu as usize).include_kernel().clockid(Clock::MONOTONIC);
-            // Somebody sleeps until urgent records come. All others wait until they are fetched.
+            // Records wait until they are fetched.
             owner.wakeup_watermark(2 << 20);
             ring(&mut owner, None, &format!("the events of CPU {cpu}"))
         });
@@ -84,7 +85,7 @@ impl TracepointEvents {
             lost: 0,
         };
         let sends = tracefs.tracepoint("sock/sock_send_length").ok().map(|tracepoint| tracepoint.id);
-        for tid in tids {
+        for ThreadId { tid, .. } in threads {
             for (at, cpu) in cpus.iter().enumerate() {
                 events.open_on(*tid, *cpu, at)?;
             }
@@ -106,22 +107,14 @@ impl TracepointEvents {
             sys::perf_event::set_output(event, owner).or_fail("ioctl(PERF_EVENT_IOC_SET_OUTPUT)", &what)
         };
         into_ring(&leader)?;
-        let tracepoints = [
-            (self.enter.id, filter(None), false),
-            (self.exit.id, filter(Some(false)), false),
-            (self.exit.id, filter(Some(true)), true),
-        ];
-        for (id, filter, urgent) in tracepoints {
+        for id in [self.enter.id, self.exit.id] {
             let mut builder = of_thread(Tracepoint::with_id(id), tid, cpu);
             builder.sample_period(1).sample(SampleFlag::RAW).sample_id_all(true).enabled(true);
-            if urgent {
-                builder.wakeup_events(1);
-            }
             let opened = builder.build_with_group(&mut leader);
             let opened =
                 opened.map_err(|error| Failure { next: REMEDY.to_owned(), ..refused(&what, &error) })?;
             into_ring(&opened)?;
-            let filter = CString::new(filter).unwrap_or_default();
+            let filter = CString::new(filter()).unwrap_or_default();
             sys::perf_event::set_filter(&opened, &filter)
                 .or_fail("ioctl(PERF_EVENT_IOC_SET_FILTER)", &what)?;
             self.members.push(opened);

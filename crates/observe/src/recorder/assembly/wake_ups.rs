@@ -17,14 +17,14 @@ const TOKEN_BYTES: u64 = 1;
 
 impl Assembly {
     /// A call of futex(2) on a word that other processes can have too.
-    pub(super) fn futex(&mut self, pid: u32, arguments: [u64; 4], value: i64, call: &CommunicationCall) {
-        let operation = arguments[1] & OPERATION;
+    pub(super) fn futex(&mut self, pid: u32, entered: &Entered, value: i64, call: &CommunicationCall) {
+        let operation = entered.arguments[1] & OPERATION;
         let (kind, threads) = match value {
             woken @ 1.. if WAKES.contains(&operation) => (CommunicationKind::Send, woken),
             0 if WAITS.contains(&operation) => (CommunicationKind::Receive, 1),
             _ => return,
         };
-        let Some(object) = self.objects.word(pid, arguments[0]) else { return };
+        let Some(object) = self.word(pid, entered) else { return };
         self.wake_up(object, kind, TOKEN_BYTES, call);
         // The call took its time once, however many it woke.
         let again = CommunicationCall { asleep_ns: 0, cpu_from_ns: call.cpu_until_ns, ..*call };
@@ -72,11 +72,12 @@ impl Assembly {
         let side = u8::from(kind == CommunicationKind::Receive);
         self.keep(CommunicationCall { kind, object: Some((object, side)), bytes: Some(bytes), ..*call });
     }
+
     /// To which other process the call `entered` of `pid` sends a signal. Signal 0 only asks whether there is one.
     fn target(&mut self, pid: u32, entered: &Entered) -> Option<u32> {
         let is = |call: Sysno| call.id() as u32 == entered.number;
         let to = if is(Sysno::pidfd_send_signal) {
-            match self.find(pid, entered.arguments[0] as u32) {
+            match self.referent(pid, entered, 0) {
                 Referent::Process(process) => process,
                 _ => return None,
             }

@@ -1,30 +1,37 @@
 //! Events of processes by programs in the kernel (bpf(2)), which follow threads themselves and tell of each call once, when it has
 //! ended. Which threads there are, the kernel knows by the first PID namespace's numbers, so that it works there only.
 
+mod file_programs;
+mod file_record;
+mod file_types;
 mod layout;
 mod programs;
+mod records;
+mod search;
+
+pub(super) use search::{FoundFile, who_has};
 
 use super::calls::wanted;
 use super::clock::now_ns;
 use super::process_events::{EventsInOrder, ProcessEvents};
 use super::raw::{RawEvent, RawKind};
-use super::stops::process_of;
-use super::thread::Entered;
+use super::thread::{Entered, ThreadId};
 use super::tracepoints::LOST_RECORDS;
 use crate::tracefs::in_first_pid_namespace;
-use layout::{announcements, event, new_thread, thread, totals};
+use file_programs::SEEN_BYTES;
+use layout::{announcements, new_thread, thread, totals};
 use model::communication::RecordedProgress;
 use programs::{Maps, TracepointProgram, programs};
-use rustix::event::{Timespec, epoll};
-use rustix::fd::OwnedFd;
+use records::event;
 use std::collections::HashSet;
-use std::mem::MaybeUninit;
 use std::time::Duration;
+use sys::Failure;
 use sys::bpf::{BpfLink, BpfMap, BpfProgram, BpfRing};
-use sys::{Failure, OrFail};
 
 /// More threads are not recorded at the same time.
 const MOST_THREADS: u32 = 1 << 15;
+/// More files are not known at the same time: one that is used again is told of again.
+const MOST_FILES: u32 = 1 << 16;
 /// No call has a higher number.
 const MOST_CALLS: u32 = 1024;
 /// Room for records: a third of a second of half a million calls each second.
@@ -36,8 +43,6 @@ pub(super) struct BpfEvents {
     maps: Maps,
     programs: Vec<AttachableProgram>,
     waiting: EventsInOrder,
-    /// Can be waited for until something is recorded that must be looked up at once.
-    urgent: OwnedFd,
 }
 
 struct AttachableProgram {
@@ -48,11 +53,12 @@ struct AttachableProgram {
 }
 
 impl BpfEvents {
-    /// Loads the programs for the threads `tids` and whatever they make. With `calls`, a thread may be in a call already.
-    pub(super) fn open(tids: &[u32], calls: bool) -> Result<Self, Failure> {
+    /// Loads the programs for the `recorded` threads and whatever they make. With `calls`, a thread may be in a call already.
+    pub(super) fn open(recorded: &[ThreadId], calls: bool) -> Result<Self, Failure> {
         in_first_pid_namespace()?;
         let maps = Maps {
             threads: BpfMap::hash(4, thread::BYTES as usize, MOST_THREADS)?,
+            files: BpfMap::recent(8, SEEN_BYTES, MOST_FILES)?,
             calls: BpfMap::array(4, MOST_CALLS)?,
             lost: BpfMap::array(8, 2)?,
             switches: BpfMap::array(8, 1)?,
@@ -60,22 +66,21 @@ impl BpfEvents {
             ring: BpfRing::create(RING_BYTES)?,
         };
         for (number, meaning) in wanted() {
-            maps.calls.set(&number.to_ne_bytes(), &announcements(*meaning).to_ne_bytes())?;
+            maps.calls.set(&number.to_ne_bytes(), &announcements(*number, *meaning).to_ne_bytes())?;
         }
         let load = |program: TracepointProgram| {
-            let TracepointProgram { tracepoint, type_number, instructions, of_calls } = program;
-            let program = BpfProgram::load(tracepoint, &instructions, type_number)?;
+            let TracepointProgram { tracepoint, type_number, instructions, functions, of_calls } = program;
+            let program = BpfProgram::load(tracepoint, &instructions, type_number, &functions)?;
             Ok(AttachableProgram { program, of_calls, attached: None })
         };
         let programs = programs(&maps)?.into_iter().map(load).collect::<Result<_, Failure>>()?;
-        let urgent = urgent(&maps.ring)?;
-        let mut events = Self { maps, programs, waiting: EventsInOrder::default(), urgent };
+        let mut events = Self { maps, programs, waiting: EventsInOrder::default() };
         // Nobody is recorded yet: it shows whether they may be attached.
         events.switch(true)?;
-        for tid in tids {
+        for ThreadId { pid, tid } in recorded {
             let now_ns = now_ns();
             let entered = Entered::by(*tid, now_ns).filter(|_| calls);
-            let state = new_thread(process_of(*tid), now_ns, entered.as_ref());
+            let state = new_thread(*pid, now_ns, entered.as_ref());
             events.maps.threads.set(&tid.to_ne_bytes(), &state)?;
         }
         Ok(events)
@@ -107,10 +112,8 @@ impl ProcessEvents for BpfEvents {
     }
 
     fn wait(&self, longest: Duration) {
-        let mut woken = [const { MaybeUninit::uninit() }; 1];
-        let timeout = Timespec::try_from(longest).ok();
-        // A signal ends it early, which is as well.
-        let _ = epoll::wait(&self.urgent, &mut woken, timeout.as_ref());
+        // Nothing that is recorded must be looked up: it is told with the call.
+        std::thread::sleep(longest);
     }
 
     fn fetch(&mut self, last: bool, take: &mut dyn FnMut(RawEvent)) {
@@ -141,39 +144,28 @@ impl ProcessEvents for BpfEvents {
     }
 }
 
-/// What can be waited for until a program wakes who reads `ring`. A ring can be read as long as anything is in it: without EPOLLET, or by
-/// poll(2), the recorder would not sleep at all while calls are recorded, and so keep a CPU of the recorded program busy.
-fn urgent(ring: &BpfRing) -> Result<OwnedFd, Failure> {
-    let what = "the ring of records";
-    let instance = epoll::create(epoll::CreateFlags::CLOEXEC).or_fail("epoll_create1", what)?;
-    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-    epoll::add(&instance, ring, epoll::EventData::new_u64(0), flags).or_fail("epoll_ctl", what)?;
-    Ok(instance)
-}
-
 /// One of the numbers that programs count up. One that cannot be read is as good as none.
 fn counted(map: &BpfMap, which: u32) -> u64 {
     let bytes = map.get(&which.to_ne_bytes()).ok().flatten();
     bytes.and_then(|bytes| Some(u64::from_ne_bytes(*bytes.first_chunk()?))).unwrap_or(0)
 }
 
-/// How often the thread `tid` was switched (proc_pid_status(5)). If it has just ended, it is counted elsewhere.
+/// How often the thread `tid` was given a CPU (/proc/PID/schedstat; its status would be read with its memory held, see `with_descendants`).
+/// If it has just ended, it is counted elsewhere.
 fn switches_of(tid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
-    counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
+    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
+    text.split_whitespace().nth(2).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::clock::since;
     use super::*;
     use std::io::Write;
     use std::process::{Command, Stdio};
 
     #[test]
     fn a_thread_is_switched_when_it_sleeps() {
-        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let own = ThreadId::own().tid;
         let before = switches_of(own);
         (0..5).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
         assert!(switches_of(own) >= before + 5);
@@ -185,7 +177,7 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "read go; sleep 0.01; sleep 0.01; sleep 0.01"]).stdin(Stdio::piped());
         let mut shell = shell.spawn().unwrap();
-        let mut events = match BpfEvents::open(&[shell.id()], true) {
+        let mut events = match BpfEvents::open(&[ThreadId { pid: shell.id(), tid: shell.id() }], true) {
             Ok(events) => events,
             Err(failure) => {
                 eprintln!("not tested here: {failure}");
@@ -205,39 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn the_recorder_sleeps_while_calls_are_recorded() {
-        const WRITES: u32 = 50;
-        let (mut to, _from) = std::os::unix::net::UnixStream::pair().unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
-        let writer = std::thread::spawn(move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
-            std::thread::sleep(Duration::from_millis(100));
-            for _ in 0..WRITES {
-                to.write_all(b"x").unwrap();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
-        let events = BpfEvents::open(&[told.recv().unwrap()], true);
-        let Ok(mut events) = events else { return eprintln!("not tested here: programs may not be loaded") };
-        let start_ns = now_ns();
-        let (mut waits, mut records) = (0, 0);
-        while !writer.is_finished() {
-            events.wait(Duration::from_millis(20));
-            waits += 1;
-            events.fetch(false, &mut |_| records += 1);
-        }
-        events.fetch(true, &mut |_| records += 1);
-        assert!(records >= WRITES, "{records} records");
-        // Each of them lasts for 20 ms, but for a few that end early.
-        let most = 5 + since(start_ns).as_millis() / 10;
-        assert!(waits < most, "{waits} waits, and not {most}");
-    }
-
-    #[test]
     fn what_is_sent_through_sockets_is_counted_exactly_whether_it_is_recorded_or_not() {
         const SENDS: u64 = 23;
-        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-        let Ok(mut events) = BpfEvents::open(&[own], false) else {
+        let Ok(mut events) = BpfEvents::open(&[ThreadId::own()], false) else {
             return eprintln!("not tested here: programs may not be loaded");
         };
         if events.programs.iter().filter(|program| !program.of_calls).count() < 4 {

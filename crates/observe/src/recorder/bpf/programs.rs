@@ -4,7 +4,8 @@
 //!
 //! A program gets what the kernel passes to the tracepoint, so that no record of the tracepoint's own is made.
 
-use super::layout::{RecordKind, announced, record, thread};
+use super::file_types::FileTypes;
+use super::layout::{RecordKind, announced, file, record, thread};
 use crate::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
 use crate::bpf::btf::Btf;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, Stack};
@@ -12,22 +13,21 @@ use Width::{Eight, Four};
 use sys::Failure;
 use sys::bpf::{BpfInstruction, BpfMap, BpfRing};
 
-/// Where things lie on the stack, from its end.
-const KEY: i16 = -4;
-const RECORD: i16 = -8 - record::BYTES;
+/// Where things lie on the stack, from its end: a key of four bytes, and a record, of which the longest is that of a file.
+pub(super) const KEY: i16 = -4;
+/// What is to be done with the call, while R7 is used for something else.
+pub(super) const TO_DO: i16 = -8;
+pub(super) const RECORD: i16 = -8 - file::BYTES;
+/// A thread that is made. What files are looked up by lies in the same place: no program does both.
 const THREAD: i16 = RECORD - thread::BYTES;
-/// `BPF_RB_NO_WAKEUP` and `BPF_RB_FORCE_WAKEUP`.
+/// `BPF_RB_NO_WAKEUP`: who reads the records comes by itself.
 const NO_WAKEUP: i32 = 1;
-const FORCE_WAKEUP: i32 = 2;
 /// `CLONE_THREAD`.
 const CLONE_THREAD: i32 = 0x1_0000;
 /// The bits of `prev_state` that say that a thread sleeps, stops or ends.
 const NOT_RUNNABLE: i32 = 0xff;
 /// `FUTEX_PRIVATE_FLAG`.
 const FUTEX_PRIVATE: i32 = 128;
-
-/// The structures of which members are read.
-const STRUCTURES: [&str; 2] = ["task_struct", "pt_regs"];
 
 /// The tracepoint of what sockets send.
 const SENDS: &str = "sock_send_length";
@@ -37,6 +37,8 @@ const SENDS: &str = "sock_send_length";
 pub(super) struct Maps {
     /// The recorded threads, by their numbers.
     pub(super) threads: BpfMap,
+    /// The files that were told of, by where the kernel has them: which those are, and when they were.
+    pub(super) files: BpfMap,
     /// What is to be done with a call, by its number: flags of [`announced`].
     pub(super) calls: BpfMap,
     /// How many records found no room, and how many threads did not.
@@ -55,6 +57,8 @@ pub(super) struct TracepointProgram {
     /// The tracepoint's type.
     pub(super) type_number: u32,
     pub(super) instructions: Vec<BpfInstruction>,
+    /// Where functions of it begin.
+    pub(super) functions: Vec<usize>,
     /// Whether it runs only while calls are recorded: the others go on following threads and counting what they send.
     pub(super) of_calls: bool,
 }
@@ -66,7 +70,7 @@ pub(super) fn programs(maps: &Maps) -> Result<Vec<TracepointProgram>, Failure> {
     let lives = ["task_newtask", "sched_process_exec", "sched_process_exit"];
     let all = calls.map(|name| (name, true)).into_iter().chain(lives.map(|name| (name, false)));
     let program = |(tracepoint, of_calls): (&'static str, bool)| {
-        let mut writer = Writer { code: Assembler::default(), maps, types: &types, end: None };
+        let mut writer = Writer { code: Assembler::default(), maps, types: &types, end: None, mapping: None };
         match tracepoint {
             "sys_enter" => writer.call_begins(),
             "sys_exit" => writer.call_ends(),
@@ -77,7 +81,8 @@ pub(super) fn programs(maps: &Maps) -> Result<Vec<TracepointProgram>, Failure> {
             _ => writer.thread_ends(),
         }
         let type_number = types.btf.tracepoint(tracepoint).ok_or_else(|| unknown(tracepoint))?;
-        Ok(TracepointProgram { tracepoint, type_number, instructions: writer.finish(), of_calls })
+        let (instructions, functions) = writer.finish();
+        Ok(TracepointProgram { tracepoint, type_number, instructions, functions, of_calls })
     };
     let mut programs = all.map(program).collect::<Result<Vec<_>, Failure>>()?;
     // Kernels before 6.3 have none for what sockets send.
@@ -86,42 +91,49 @@ pub(super) fn programs(maps: &Maps) -> Result<Vec<TracepointProgram>, Failure> {
 }
 
 /// What the kernel says of itself, as far as programs need it.
-struct KernelTypes {
-    btf: Btf,
+pub(super) struct KernelTypes {
+    pub(super) btf: Btf,
     /// The number of a thread.
     pid: i16,
-    /// How often it slept, and how often it was switched without.
-    switches: [i16; 2],
+    /// How often it was given a CPU.
+    switches: i16,
     /// The number of a call, and its four first arguments.
     call: i16,
     arguments: [i16; 4],
+    pub(super) files: FileTypes,
 }
 
 impl KernelTypes {
-    fn read() -> Result<Self, Failure> {
-        let btf = Btf::read(&STRUCTURES)?;
+    pub(super) fn read() -> Result<Self, Failure> {
+        let btf = Btf::read(&[&["pt_regs", "sched_info"], FileTypes::STRUCTURES].concat())?;
+        let of_task = btf.member("task_struct", "sched_info").zip(btf.member("sched_info", "pcount"));
         Ok(Self {
             pid: btf.member("task_struct", "pid").ok_or_else(|| unknown("the number of a thread"))?,
-            switches: btf.switches_of_thread().ok_or_else(|| unknown("the switches of a thread"))?,
+            switches: of_task
+                .map(|(from, at)| from + at)
+                .ok_or_else(|| unknown("the switches of a thread"))?,
             call: btf.number_of_call().ok_or_else(|| unknown("the number of a call"))?,
             arguments: btf.arguments_of_call().ok_or_else(|| unknown("the arguments of a call"))?,
+            files: FileTypes::of(&btf).ok_or_else(|| unknown("files, pipes and sockets"))?,
             btf,
         })
     }
 }
 
-fn unknown(what: &str) -> Failure {
+pub(super) fn unknown(what: &str) -> Failure {
     let answer = format!("this kernel does not describe {what}");
     Failure::new("write", "programs for its tracepoints", answer, "use --by tracepoints")
 }
 
-/// Writes one program. R6 is what the tracepoint was passed, R8 the thread, R9 the time.
-struct Writer<'a> {
-    code: Assembler,
-    maps: &'a Maps,
-    types: &'a KernelTypes,
+/// Writes one program. R6 is what the tracepoint was passed, R7 what is to be done with the call, R8 the thread, R9 the time.
+pub(super) struct Writer<'a> {
+    pub(super) code: Assembler,
+    pub(super) maps: &'a Maps,
+    pub(super) types: &'a KernelTypes,
     /// Where the program ends.
     end: Option<Label>,
+    /// A function that is told of a mapping, if the program has one.
+    pub(super) mapping: Option<Label>,
 }
 
 impl Writer<'_> {
@@ -167,9 +179,11 @@ impl Writer<'_> {
         code.jump_if(R7, Condition::AnyOf, announced::NEVER_RETURNS, never_returns);
         code.jump(end);
         code.put(is_announced);
+        self.files_of_call(None);
         self.record_of_call(RecordKind::Begins, 0);
         self.code.jump(end);
         self.code.put(never_returns);
+        self.no_files();
         self.record_of_call(RecordKind::Call, 0);
         self.code.store(Eight, R8, thread::CALL, thread::NO_CALL);
     }
@@ -200,14 +214,12 @@ impl Writer<'_> {
         code.put(wanted);
         self.time();
         self.it_runs();
+        self.files_of_call(Some(RETURNED));
+        self.code.jump_if(R7, Condition::AnyOf, announced::SILENT, has_ended);
         self.code.load(Eight, R1, R6, RETURNED);
         self.code.store(Eight, Stack, RECORD + record::VALUE, R1);
-        let is_urgent = self.code.label();
-        self.code.jump_if(R7, Condition::AnyOf, announced::URGENTLY, is_urgent);
-        self.record_of_ended_call(NO_WAKEUP);
-        self.code.jump(has_ended);
-        self.code.put(is_urgent);
-        self.record_of_ended_call(FORCE_WAKEUP);
+        self.what_was_called();
+        self.record(RecordKind::Call, record::BYTES);
         self.code.put(has_ended);
         self.code.store(Eight, R8, thread::CALL, thread::NO_CALL);
     }
@@ -291,7 +303,7 @@ impl Writer<'_> {
         code.put(known);
         code.store(Four, Stack, THREAD + thread::PID, R7);
         code.store(Four, Stack, RECORD + record::MADE_PID, R7);
-        self.record(RecordKind::Fork, record::MADE_BYTES, NO_WAKEUP);
+        self.record(RecordKind::Fork, record::MADE_BYTES);
         let code = &mut self.code;
         code.load(Four, R1, Stack, RECORD + record::MADE_TID);
         code.store(Four, Stack, KEY, R1);
@@ -315,7 +327,7 @@ impl Writer<'_> {
         code.add(R1, i32::from(RECORD + record::NAME));
         code.set(R2, i32::from(record::NAME_BYTES));
         code.call(Helper::Name);
-        self.record(RecordKind::Exec, record::NAME + record::NAME_BYTES, NO_WAKEUP);
+        self.record(RecordKind::Exec, record::NAME + record::NAME_BYTES);
         let code = &mut self.code;
         // The key is a number of four bytes.
         code.load(Four, R1, Stack, KEY);
@@ -340,16 +352,14 @@ impl Writer<'_> {
         self.code.store(Four, Stack, KEY, R1);
         self.find_thread(end);
         self.time();
-        self.record(RecordKind::End, record::HEAD_BYTES, NO_WAKEUP);
+        self.record(RecordKind::End, record::HEAD_BYTES);
         self.forget_thread();
         self.code.store(Four, Stack, KEY, 0);
         self.find(&self.maps.switches, end);
         let code = &mut self.code;
         code.load(Eight, R1, R6, TASK);
-        for at in self.types.switches {
-            code.load(Eight, R2, R1, at);
-            code.atomic_add(R0, 0, R2);
-        }
+        code.load(Eight, R2, R1, self.types.switches);
+        code.atomic_add(R0, 0, R2);
     }
 
     /// `sock_send_length(socket, returned, flags)`, in the thread that sends.
@@ -369,11 +379,12 @@ impl Writer<'_> {
         end
     }
 
-    fn finish(mut self) -> Vec<BpfInstruction> {
+    fn finish(mut self) -> (Vec<BpfInstruction>, Vec<usize>) {
         if let Some(end) = self.end {
             self.code.put(end);
         }
         self.code.exit();
+        self.function_of_mapping();
         self.code.finish()
     }
 
@@ -406,7 +417,7 @@ impl Writer<'_> {
     }
 
     /// R0 is the value of the key.
-    fn find(&mut self, map: &BpfMap, absent: Label) {
+    pub(super) fn find(&mut self, map: &BpfMap, absent: Label) {
         let code = &mut self.code;
         code.refer(R1, map);
         code.set(R2, Stack);
@@ -466,12 +477,7 @@ impl Writer<'_> {
     fn record_of_call(&mut self, kind: RecordKind, value: i32) {
         self.code.store(Eight, Stack, RECORD + record::VALUE, value);
         self.what_was_called();
-        self.record(kind, record::BYTES, NO_WAKEUP);
-    }
-
-    fn record_of_ended_call(&mut self, wake_up: i32) {
-        self.what_was_called();
-        self.record(RecordKind::Call, record::BYTES, wake_up);
+        self.record(kind, record::BYTES);
     }
 
     /// The call and its arguments go into the record.
@@ -481,10 +487,11 @@ impl Writer<'_> {
             code.load(Eight, R1, R8, from);
             code.store(Eight, Stack, RECORD + to, R1);
         }
+        self.what_files_it_used();
     }
 
     /// Fills in what all records say, and hands the record over.
-    fn record(&mut self, kind: RecordKind, bytes: i16, wake_up: i32) {
+    pub(super) fn record(&mut self, kind: RecordKind, bytes: i16) {
         let code = &mut self.code;
         code.store(Four, Stack, RECORD + record::KIND, kind as i32);
         code.call(Helper::Cpu);
@@ -505,7 +512,7 @@ impl Writer<'_> {
         code.set(R2, Stack);
         code.add(R2, i32::from(RECORD));
         code.set(R3, i32::from(bytes));
-        code.set(R4, wake_up);
+        code.set(R4, NO_WAKEUP);
         code.call(Helper::RingOutput);
         self.count_unless_done(0);
     }
