@@ -304,6 +304,7 @@ fn sum_of_flows(all: &[&RecordedFlow]) -> RecordedFlow {
         server_waited: sum(|one| one.server_waited),
         partial_reads: share(|one| Some(one.partial_reads)).unwrap_or_default(),
         on_one_cpu: share(|one| one.on_one_cpu),
+        held_back: all.iter().find_map(|one| one.held_back),
     }
 }
 

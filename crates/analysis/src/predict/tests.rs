@@ -88,6 +88,7 @@ fn what_recording_cost_is_taken_out() {
         server_waited: 0.0,
         partial_reads: 0.0,
         on_one_cpu: Some(1.0),
+        held_back: None,
     };
     before.flows[0].recorded = Some(recorded);
     let rate = |slowdown| {

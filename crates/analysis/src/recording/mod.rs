@@ -7,6 +7,7 @@ mod analysed;
 mod channels;
 mod cost;
 mod flows;
+mod held_back;
 mod messages;
 mod scenario;
 mod split;

@@ -2,6 +2,7 @@
 
 use super::channels::{Exchange, Talk, channels};
 use super::flows::{FlowDraft, find_causes, flows, of_begun, of_served};
+use super::held_back::held_back;
 use super::messages::{Message, messages};
 use super::split::{OF_THREAD, split};
 use super::threads::before;
@@ -302,6 +303,7 @@ fn flow(
         server_waited: waits(draft.to),
         partial_reads: partial,
         on_one_cpu: on_one_cpu(&all),
+        held_back: held_back(draft),
     };
     let begin = |thoughts: Vec<u64>| match draft.after {
         Some((flow, per_message)) => Begin::After { flow, per_message },

@@ -16,7 +16,7 @@ use model::block::Block;
 use model::floor::CONTEXT_SWITCH;
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::scenario::Behaviour;
+use model::scenario::{Behaviour, Flow};
 use model::{Case, Endpoints, Invalid, Percent, Scenario};
 use std::path::Path;
 use std::time::Duration;
@@ -33,6 +33,7 @@ const NAMED: usize = 4;
 pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let before = read(&arguments.scenario)?;
     let after = exchanged(&before, &arguments.exchanges)?;
+    refuse_held_back(&before)?;
     if arguments.check.is_some() {
         [&before, &after].into_iter().try_for_each(replay::check)?;
     }
@@ -113,6 +114,22 @@ fn missing_plan(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
     }
     plan.cases.retain(|case| records.iter().all(|record| record.case != *case || record.samples.is_empty()));
     plan
+}
+
+/// Refuses a scenario with a flow that waits for acknowledgements: no measured case waits so, and what is simulated would not either.
+fn refuse_held_back(scenario: &Scenario) -> Result<(), Invalid> {
+    let held = |flow: &&Flow| flow.recorded.as_ref().is_some_and(|recorded| recorded.held_back.is_some());
+    match scenario.flows.iter().find(held) {
+        Some(flow) => Err(Invalid::new(
+            format!(
+                "the flow {} waits for acknowledgements of TCP (Nagle's algorithm), which no prediction has: whatever it is exchanged \
+                 for, its times would be wrong",
+                flow.name
+            ),
+            "set TCP_NODELAY in the program, or have it write a message at once, and record it again",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn refuse_missing(missing: &[String], remedy: &str) -> Result<(), Invalid> {

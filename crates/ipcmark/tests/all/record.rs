@@ -4,6 +4,7 @@
 //! The programs are this one: [`talks`] plays what it is told by its environment.
 
 mod cpu_lists;
+mod held_back;
 mod known_work;
 mod late_settings;
 mod rights;
@@ -64,6 +65,10 @@ fn talks() {
             unharmed::end_and_lock(Path::new(&peer), role["ends ".len()..].parse().ok());
         }
         Ok("sets-capacity") => late_settings::set_capacity(late_settings::receiver()),
+        Ok("parts") => held_back::answer_parts(false),
+        Ok("parts-at-once") => held_back::answer_parts(true),
+        Ok("asks-in-parts") => held_back::ask_in_parts(&peer, false),
+        Ok("asks-in-parts-at-once") => held_back::ask_in_parts(&peer, true),
         Ok("takes-all") => late_settings::take_all(),
         Ok("sets-buffer") => pair("answer", |stream| late_settings::set_buffer(stream, ask_once)),
         // Two CPUs: of the one who asks, and of the one who answers.

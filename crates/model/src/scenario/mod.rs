@@ -181,6 +181,19 @@ pub struct RecordedFlow {
     /// seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_one_cpu: Option<f64>,
+    /// Whether messages waited for an acknowledgement. Absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+}
+
+/// Parts of messages that TCP sends only when what was sent before is acknowledged (Nagle's algorithm), where that takes its time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeldBack {
+    /// The share of round trips with such a wait.
+    pub share: f64,
+    /// How long it is, in the mean of these.
+    pub wait_ns: u64,
 }
 
 impl Scenario {

@@ -47,6 +47,7 @@ fn chain(count: usize, text: &str) -> Scenario {
             server_waited: 0.02 * at as f64,
             partial_reads: 0.0,
             on_one_cpu: None,
+            held_back: None,
         }),
     };
     Scenario {

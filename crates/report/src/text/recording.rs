@@ -88,6 +88,7 @@ fn notes(analysed: &AnalysedScenario) -> Vec<String> {
         notes.push(format!("{} serves several requests at once.", clean(&process.name)));
     }
     for flow in &scenario.flows {
+        notes.extend(held_back(flow));
         if let Begin::After { flow: before, per_message } = flow.begin {
             notes.push(format!(
                 "{} comes after {}: {} for each.",
@@ -104,6 +105,18 @@ fn notes(analysed: &AnalysedScenario) -> Vec<String> {
         notes.push(format!("{more} more like these are in the scenario."));
     }
     notes
+}
+
+/// What a flow waits for that it need not.
+fn held_back(flow: &Flow) -> Option<String> {
+    let held = flow.recorded.as_ref()?.held_back?;
+    Some(format!(
+        "{}: in {} of its round trips, a message that is written in several parts waits {} for an acknowledgement (Nagle's algorithm). \
+         TCP_NODELAY, or one write for all parts (writev), removes that wait.",
+        clean(&flow.name),
+        percent(held.share),
+        time(held.wait_ns as f64).unwrap_or_default()
+    ))
 }
 
 /// A flow by its name and mechanism.

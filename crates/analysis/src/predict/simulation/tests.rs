@@ -296,6 +296,7 @@ fn a_program_may_work_when_it_is_woken_for_nothing() {
         server_waited: 0.0,
         partial_reads: 0.0,
         on_one_cpu: None,
+        held_back: None,
     };
     let program = Flow { recorded: Some(recorded), ..written.clone() };
     near(late(&written, 5000.0), -4000.0, 0.01);
