@@ -528,6 +528,7 @@ fn files() -> impl Strategy<Value = Results> {
                     asked: Some(text.clone()),
                     got: text,
                     clamped: floor,
+                    usual: None,
                 }],
                 warnings: vec![Warning::TwoModes {
                     fast_ns: ns,

@@ -10,7 +10,7 @@ use model::estimate::{Estimate, Modes};
 use model::histogram::Histogram;
 use model::network::NetworkSample;
 use model::record::{Results, Sample, Setting, StepSample, StepSamples, TimerSample, Usage};
-use model::summary::{Fairness, PerIteration, Quantiles, StepTime, StepTimes, Summary};
+use model::summary::{Fairness, PerIteration, Quantiles, Stalls, StepTime, StepTimes, Summary};
 use model::warning::Warning;
 use model::{Case, Peers, Workload};
 use std::collections::BTreeSet;
@@ -27,6 +27,8 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
         slices: count(samples.len()),
         iterations,
         iteration_ns,
+        total_ns: total_ns(case, samples),
+        stalls: stalls(case, samples),
         speed,
         bytes_per_s: iteration_bytes.and_then(|bytes| rate(&chosen, bytes)),
         lost: lost(samples),
@@ -53,6 +55,31 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
         steps: step_times(samples),
         network: NetworkSample::sum(samples.iter().filter_map(|sample| sample.network.as_ref())),
     })
+}
+
+/// The time of all slices over their iterations, or over the messages that came. An interval that a timer measured has its length by order.
+fn total_ns(case: &Case, samples: &[Sample]) -> Option<f64> {
+    let elapsed_ns: f64 = samples.iter().map(|sample| sample.elapsed_ns).sum();
+    let came: u64 = samples.iter().map(Sample::came).sum();
+    (case.workload != Workload::Accuracy && came > 0).then(|| elapsed_ns / came as f64)
+}
+
+/// The slices that took so much longer than the fast quarter of them that it was hardly a neighbour on the CPU, unless there are many.
+fn stalls(case: &Case, samples: &[Sample]) -> Option<Stalls> {
+    /// Delayed acknowledgements take 40 ms, retransmissions 200; a scheduler lets nobody wait so long who has one or two neighbours.
+    const LEAST_NS: f64 = 30e6;
+    const LEAST_TIMES: f64 = 3.0;
+    if case.workload == Workload::Accuracy {
+        return None;
+    }
+    let mut iteration_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
+    iteration_ns.sort_by(f64::total_cmp);
+    let fast_ns = *iteration_ns.get(iteration_ns.len() / 4)?;
+    let longer_ns = |sample: &Sample| sample.elapsed_ns - fast_ns * sample.iterations as f64;
+    let stalled =
+        samples.iter().filter(|s| s.iteration_ns() >= LEAST_TIMES * fast_ns && longer_ns(s) >= LEAST_NS);
+    let longest_ns = stalled.clone().map(longer_ns).fold(0.0, f64::max);
+    Some(Stalls { slices: count(stalled.count()), longest_ns }).filter(|stalls| stalls.slices > 0)
 }
 
 /// Bytes that came per second, where an iteration sends so many.
@@ -218,10 +245,21 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
             slow_speed: modes.slow_speed,
         });
     }
+    if let Some(Stalls { slices, longest_ns }) = summary.stalls {
+        warnings.push(Warning::Stalled { slices, of: summary.slices, longest_ns });
+    }
+    warnings.extend(totals(case, summary));
     warnings.extend(settings.iter().filter(|setting| setting.clamped).map(|setting| Warning::Clamped {
         name: setting.name.clone(),
         asked: setting.asked.clone().unwrap_or_default(),
         got: setting.got.clone(),
+    }));
+    warnings.extend(settings.iter().filter_map(|setting| {
+        Some(Warning::Unusual {
+            name: setting.name.clone(),
+            usual: setting.missed_usual()?.to_owned(),
+            got: setting.got.clone(),
+        })
     }));
     if let Some(effect) = summary.each_over_total
         && (effect.median - 1.0).abs() > EFFECT_WORTH_SAYING
@@ -234,6 +272,21 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
         warnings.push(Warning::Preempted { per_iteration: involuntary });
     }
     warnings
+}
+
+/// What is to be said of all slices together, where that is far from the median of the slices as they were measured. Nobody has much of
+/// an operation in a row.
+fn totals(case: &Case, summary: &Summary) -> Option<Warning> {
+    const FAR: f64 = 1.25;
+    let median_ns = summary.speed.and_then(|speed| speed.as_found).unwrap_or(summary.iteration_ns).median;
+    let total_ns = summary.total_ns?;
+    let ratio = total_ns / median_ns;
+    let bytes_per_s = summary.bytes_per_s.map(|rate| rate.median * summary.iteration_ns.median / total_ns);
+    (case.workload != Workload::Cost && !(1.0 / FAR..=FAR).contains(&ratio)).then_some(Warning::Totals {
+        median_ns,
+        total_ns,
+        bytes_per_s,
+    })
 }
 
 #[cfg(test)]
@@ -416,6 +469,37 @@ mod tests {
     }
 
     #[test]
+    fn slices_that_stall_are_counted_and_the_total_stands_beside_the_median() {
+        // A third of the slices, of 1000 iterations each, stood still for 260 ms.
+        let sample = |n: u32| {
+            testing::sample(
+                n,
+                1000.0 + f64::from(n % 7) + if n.is_multiple_of(3) { 260e3 } else { 0.0 },
+                None,
+            )
+        };
+        let samples: Vec<Sample> = (0..30).map(sample).collect();
+        let summary = of(Workload::Throughput, &samples);
+        let stalls = summary.stalls.unwrap();
+        assert!(stalls.slices == 10 && (stalls.longest_ns - 260e6).abs() < 1e5, "{stalls:?}");
+        assert!(summary.iteration_ns.median < 1010.0, "{summary:?}");
+        assert!((summary.total_ns.unwrap() - (1003.0 + 260e3 / 3.0)).abs() < 10.0, "{summary:?}");
+        let said = warnings(&case(Workload::Throughput, 1000), &summary, &[], 1.0);
+        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+        assert!(
+            said.iter().any(|said| said.starts_with("10 of 30 slices stalled, the longest for 260 ms")),
+            "{said:?}"
+        );
+        assert!(said.iter().any(|said| said.contains("together they reach 11.4 MB/s")), "{said:?}");
+        // What other work on the CPU takes is no stall, and slices that differ little need no total.
+        let busy: Vec<Sample> =
+            (0..30).map(|n| testing::sample(n, 1000.0 + f64::from(n % 3) * 100.0, None)).collect();
+        let summary = of(Workload::Throughput, &busy);
+        assert_eq!(summary.stalls, None);
+        assert!(totals(&case(Workload::Throughput, 1000), &summary).is_none());
+    }
+
+    #[test]
     fn two_modes_and_clamped_settings_are_warned_of() {
         let samples: Vec<Sample> = (0..20)
             .map(|n| testing::sample(n, if n % 2 == 0 { 100.0 } else { 150.0 } + f64::from(n) * 0.01, None))
@@ -429,6 +513,7 @@ mod tests {
             asked: Some("1M".to_owned()),
             got: "208K".to_owned(),
             clamped,
+            usual: None,
         };
         let warnings = warnings(&case(Workload::Latency, 1), &summary, &[setting(true), setting(false)], 0.5);
         let kinds: Vec<String> = warnings.iter().map(ToString::to_string).collect();

@@ -5,6 +5,7 @@ pub mod facts;
 mod files;
 pub mod isolation;
 pub(crate) mod limits;
+mod queueing;
 pub mod reachable;
 pub(crate) mod route;
 pub mod speed;

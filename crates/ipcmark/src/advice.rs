@@ -201,14 +201,15 @@ impl Field<'_> {
 fn settings(spec: &Spec) -> Vec<Spec> {
     let Some(card) = registry::card(&spec.name) else { return Vec::new() };
     let mut texts: Vec<String> = Vec::new();
+    let then = if spec.params.is_empty() { ':' } else { ',' };
     for param in card.params {
         match param.domain {
             Domain::Choice(words) if param.name == WAIT => {
                 let others = words.iter().filter(|word| param.default != Some(**word));
-                texts.extend(others.map(|word| format!("{spec}:{WAIT}={word}")));
+                texts.extend(others.map(|word| format!("{spec}{then}{WAIT}={word}")));
             }
             Domain::Size | Domain::SizeOrMatch if ROOM.contains(&param.name) => {
-                texts.push(format!("{spec}:{}={MORE_ROOM}", param.name));
+                texts.push(format!("{spec}{then}{}={MORE_ROOM}", param.name));
             }
             _ => {}
         }

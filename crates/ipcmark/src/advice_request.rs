@@ -6,9 +6,10 @@ use crate::cli::AdviseArguments;
 use crate::exit::Error;
 use crate::scenario_file;
 use mechanisms::registry::CARDS;
+use model::card::Card;
 use model::need::{Need, Pattern, Requirement};
 use model::scenario::{Begin, Flow, Process};
-use model::{CpuPair, Invalid, Pace, Placement, Placements, Size, Spec};
+use model::{CpuPair, Domain, Invalid, Pace, Placement, Placements, Size, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -156,12 +157,28 @@ fn fixed(ends: [&Process; 2]) -> Option<Placements> {
     }
 }
 
-/// The mechanisms of `request` with every parameter at its default: those that may be offered for `need`.
+/// The mechanisms that may be offered for `need`, with every parameter at its default, but that those which may have a name have one
+/// where the need asks for names: how many messages are queued may depend on it.
 pub fn specs(need: &Need, among: &[String]) -> (Vec<Spec>, Vec<model::need::Exclusion>) {
     let (met, excluded) = model::need::candidates(need, CARDS);
     let is_meant = |name: &str| among.is_empty() || among.iter().any(|meant| meant == name);
-    let met = met.into_iter().map(|card| card.name).filter(|name| is_meant(name)).map(Spec::plain);
+    let wants_names = need.requirements.contains(&Requirement::Named);
+    let spec = |card: &Card| match name_of(card).filter(|_| wants_names) {
+        Some(name) => {
+            Spec::parse(&format!("{}:{name}", card.name), CARDS).unwrap_or_else(|_| Spec::plain(card.name))
+        }
+        None => Spec::plain(card.name),
+    };
+    let met = met.into_iter().filter(|card| is_meant(card.name)).map(spec);
     (met.collect(), excluded.into_iter().filter(|exclusion| is_meant(&exclusion.mechanism)).collect())
+}
+
+/// The setting by which the mechanism of `card` has a name, if it may have none.
+fn name_of(card: &Card) -> Option<String> {
+    let param = card.params.iter().find(|param| param.name == "name")?;
+    let Domain::Choice(words) = param.domain else { return None };
+    let named = words.iter().find(|word| param.default != Some(**word))?;
+    Some(format!("{}={named}", param.name))
 }
 
 #[cfg(test)]
@@ -190,6 +207,19 @@ mod tests {
         assert_eq!(placed.need.requirements, [Requirement::Descriptors, Requirement::Boundaries]);
         assert_eq!(placed.need.pace().to_string(), "rate=20k");
         assert_eq!(request.time, Duration::from_secs(20));
+    }
+
+    #[test]
+    fn what_may_have_a_name_is_measured_with_one_where_the_need_asks_for_names() {
+        let specs_of = |needs: &str| {
+            let request = request(&format!("--size 64 --pattern stream {needs}")).unwrap();
+            let (met, _) = specs(&request.needs[0].need, &[]);
+            met.iter().map(ToString::to_string).filter(|spec| spec.starts_with("unix-")).collect::<Vec<_>>()
+        };
+        let named = ["unix-stream:name=path", "unix-seqpacket:name=path", "unix-dgram:name=abstract"];
+        let found = specs_of("--needs named");
+        assert!(named.iter().all(|spec| found.iter().any(|of| of == spec)), "{found:?}");
+        assert!(specs_of("").iter().all(|spec| !spec.contains("name=")), "{:?}", specs_of(""));
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl<'a> Records<'a> {
 mod tests {
     use super::*;
     use model::record::{
-        ClockRecord, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
+        ClockRecord, ClockSource, Elsewhere, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
     };
     use model::testing::sample;
     use model::{Percent, floor};
@@ -217,7 +217,14 @@ mod tests {
 
     fn finished(case: &Case, samples: Vec<Sample>) -> FinishedCase {
         let outcome = Outcome::Failed { error: "no".to_owned() };
-        FinishedCase { case: case.clone(), floor: false, outcome, samples, settings: Vec::new() }
+        FinishedCase {
+            case: case.clone(),
+            floor: false,
+            outcome,
+            samples,
+            settings: Vec::new(),
+            elsewhere: Elsewhere::default(),
+        }
     }
 
     fn ended() -> RunEvent<'static> {

@@ -290,15 +290,8 @@ mod tests {
     #[test]
     fn a_case_without_a_result_has_the_reason_of_its_record_or_wants_time() {
         let case = floor::operation("getpid", 0);
-        let record = Record {
-            case: case.clone(),
-            floor: false,
-            outcome: Outcome::Failed { error: "no".to_owned() },
-            samples: Vec::new(),
-            summary: None,
-            settings: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let failed = Outcome::Failed { error: "no".to_owned() };
+        let record = Record::bare(case.clone(), false, failed, Vec::new());
         assert_eq!(failure_of(&case, &[record]), "no");
         assert!(failure_of(&case, &[]).contains("--time"));
     }

@@ -14,6 +14,7 @@ use model::estimate::Estimate;
 use model::record::{Outcome, Record, Sample};
 use model::results::MOST_SAMPLES;
 use model::study::Study;
+use model::warning::Warning;
 use model::{Case, Percent, Precision};
 use std::cell::RefCell;
 use std::time::Duration;
@@ -87,14 +88,18 @@ impl RunRules {
 
     /// The record of a case that has ended.
     pub fn record(&self, finished: FinishedCase) -> Record {
-        let FinishedCase { case, floor, outcome, samples, settings } = finished;
+        let FinishedCase { case, floor, outcome, samples, settings, elsewhere } = finished;
         let summary = summarise(&case, &samples, &self.full_speed.borrow());
         let outcome = match summary.as_ref().and_then(|summary| summary.missed()) {
             Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
             _ => outcome,
         };
         let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, self.precision.of(&case).0));
-        Record { case, floor, outcome, samples, summary, settings, warnings: warnings.unwrap_or_default() }
+        let mut warnings = warnings.unwrap_or_default();
+        if !elsewhere.is_nothing() {
+            warnings.push(Warning::Elsewhere(elsewhere.clone()));
+        }
+        Record { case, floor, outcome, samples, summary, settings, elsewhere, warnings }
     }
 }
 
@@ -112,8 +117,7 @@ pub fn least_trials(study: Option<&Study>) -> usize {
 mod tests {
     use super::*;
     use model::floor;
-    use model::record::{ScheduleSample, Setting, Usage};
-    use model::warning::Warning;
+    use model::record::{Elsewhere, ScheduleSample, Setting, Usage};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -148,6 +152,7 @@ mod tests {
             asked: Some("8".to_owned()),
             got: "4".to_owned(),
             clamped: true,
+            usual: None,
         };
         FinishedCase {
             case: floor::operation("getpid", 0),
@@ -155,6 +160,7 @@ mod tests {
             outcome,
             samples: (0..8).map(|round| sample(round, 100.0, late_ns)).collect(),
             settings: vec![clamped],
+            elsewhere: Elsewhere::default(),
         }
     }
 

@@ -13,6 +13,13 @@ pub enum Fact<T> {
     Unknown(String),
 }
 
+/// What results of an earlier build do not have.
+impl<T> Default for Fact<T> {
+    fn default() -> Self {
+        Fact::Unknown("these results do not record it".to_owned())
+    }
+}
+
 impl<T> Fact<T> {
     /// The value, if there is one.
     pub fn known(&self) -> Option<&T> {

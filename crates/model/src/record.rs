@@ -14,7 +14,8 @@ use crate::units::Size;
 use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 pub use crate::fact::Fact;
 pub use crate::plan::Dropped;
@@ -117,11 +118,6 @@ pub struct Tool {
     pub linked: String,
 }
 
-/// A fact that results of an earlier version do not have.
-fn not_recorded() -> Fact<u64> {
-    Fact::Unknown("these results do not record it".to_owned())
-}
-
 /// The host, as far as it bears on a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
@@ -138,7 +134,7 @@ pub struct Host {
     /// Cache sizes in bytes by level: `L1d`, `L1i`, `L2`, `L3`.
     pub caches_bytes: Fact<BTreeMap<String, u64>>,
     /// The size of a cache line in bytes.
-    #[serde(default = "not_recorded")]
+    #[serde(default)]
     pub cache_line_bytes: Fact<u64>,
     /// The frequency governor of the first CPU.
     pub governor: Fact<String>,
@@ -158,8 +154,24 @@ pub struct Host {
     pub load: Fact<f64>,
     /// Memory in bytes.
     pub memory_bytes: Fact<u64>,
-    /// Limits of the kernel, by the name of the file under /proc/sys or of the rlimit.
+    /// Limits and defaults of the kernel, by the name of the file under /proc/sys or of the rlimit.
     pub limits: BTreeMap<String, Fact<String>>,
+    /// What a new pipe of the user of the run holds, in bytes.
+    #[serde(default)]
+    pub pipe_bytes: Fact<u64>,
+    /// What the control groups of the run leave it: `cpus`, `memory_bytes`, `processes`, each a number or `unlimited`.
+    #[serde(default)]
+    pub control_group: Fact<BTreeMap<String, String>>,
+    /// The queueing discipline of each network interface, `lo` among them.
+    #[serde(default)]
+    pub queueing: Fact<BTreeMap<String, String>>,
+    /// The security modules of the kernel, in their order.
+    #[serde(default)]
+    pub security_modules: Fact<String>,
+    /// How many BPF programs there are: `loaded`, all of the kernel, and `control_group`, those that run for the control group of the
+    /// run.
+    #[serde(default)]
+    pub bpf_programs: Fact<BTreeMap<String, u64>>,
 }
 
 /// The clock that timed a run.
@@ -258,9 +270,28 @@ pub struct Record {
     /// What the endpoints set, and what the kernel made of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
+    /// The slices that did not run on the CPUs of the placement, if any did not. They are not among the samples.
+    #[serde(default, skip_serializing_if = "Elsewhere::is_nothing")]
+    pub elsewhere: Elsewhere,
     /// What a reader must know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+}
+
+impl Record {
+    /// Of what was measured and no more.
+    pub fn bare(case: Case, floor: bool, outcome: Outcome, samples: Vec<Sample>) -> Self {
+        Self {
+            case,
+            floor,
+            outcome,
+            samples,
+            summary: None,
+            settings: Vec::new(),
+            elsewhere: Elsewhere::default(),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// How a case ended.
@@ -285,8 +316,38 @@ pub enum Outcome {
     },
 }
 
+/// Slices that did not run where they should have, because an endpoint was moved away from its CPU. They count for nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Elsewhere {
+    /// How many.
+    pub slices: u32,
+    /// The CPUs on which endpoints were found instead, in the order of their numbers.
+    pub cpus: BTreeSet<u32>,
+}
+
+impl Elsewhere {
+    /// Whether there was no such slice.
+    pub fn is_nothing(&self) -> bool {
+        self.slices == 0
+    }
+
+    /// Counts one more, of which an endpoint was on `cpu`.
+    pub fn note(&mut self, cpu: u32) {
+        self.slices = self.slices.saturating_add(1);
+        self.cpus.insert(cpu);
+    }
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpus: Vec<String> = self.cpus.iter().map(u32::to_string).collect();
+        let slices = if self.slices == 1 { "1 slice".to_owned() } else { format!("{} slices", self.slices) };
+        write!(f, "{slices} not on the CPUs of the placement, but on CPU {}", cpus.join(", "))
+    }
+}
+
 /// What was asked of the kernel and what it gave.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
     /// What was set, such as `SO_SNDBUF`.
     pub name: String,
@@ -296,6 +357,17 @@ pub struct Setting {
     pub got: String,
     /// Whether `got` differs from what was asked in a way that a reader must know.
     pub clamped: bool,
+    /// What the kernel gives as it comes, where nothing is asked for and no limit of the host says otherwise; absent where something was
+    /// asked for or the kernel has no one value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual: Option<String>,
+}
+
+impl Setting {
+    /// What the kernel usually gives, where it gave something else.
+    pub fn missed_usual(&self) -> Option<&str> {
+        self.usual.as_deref().filter(|usual| *usual != self.got)
+    }
 }
 
 /// The last line of a results file.

@@ -147,14 +147,8 @@ impl Cases {
         let is_floor = |case: &Case| header.floors.iter().any(|floor| floor.case == *case);
         let measured =
             header.plan.cases.iter().zip(self.waiting).filter(|(_, case)| !case.samples.is_empty());
-        measured.map(move |(case, WaitingCase { samples, .. })| Record {
-            case: case.clone(),
-            floor: is_floor(case),
-            outcome: Outcome::Interrupted,
-            samples,
-            summary: None,
-            settings: Vec::new(),
-            warnings: Vec::new(),
+        measured.map(move |(case, WaitingCase { samples, .. })| {
+            Record::bare(case.clone(), is_floor(case), Outcome::Interrupted, samples)
         })
     }
 }
@@ -522,6 +516,9 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
     ];
     check(summary.iteration_ns.median > 0.0, "summary.iteration_ns", A_TIME)?;
     check(estimates.into_iter().flatten().all(is_estimate), "summary", "of numbers not below 0, in order")?;
+    check(summary.total_ns.is_none_or(is_time), "summary.total_ns", A_TIME)?;
+    let longest_ns = summary.stalls.map(|stalls| stalls.longest_ns);
+    check(longest_ns.is_none_or(is_time), "summary.stalls.longest_ns", A_TIME)?;
     let drift = summary.floor_drift.is_none_or(|drift| drift.is_finite() && drift >= 0.0);
     check(drift, "summary.floor_drift", "a number not below 0")?;
     let is_part = |part: f64| (0.0..=1.0).contains(&part);

@@ -20,6 +20,13 @@ pub struct Summary {
     /// Nanoseconds per iteration: the median slice, with its 95% interval, of the view that `speed` names; of all slices
     /// where there were no speed readings.
     pub iteration_ns: Estimate,
+    /// Nanoseconds per iteration of all slices together, their time over their iterations; of a stream, over the messages that came. Slices
+    /// that stalled are in it, whatever the median is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_ns: Option<f64>,
+    /// The slices that stalled; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<Stalls>,
     /// What the speed readings say. Absent where there were none, or none that changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<SpeedSummary>,
@@ -68,6 +75,16 @@ pub struct Summary {
     /// What the kernels of both hosts counted in all slices, and how they reached each other last; only between hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSample>,
+}
+
+/// Slices in which what is measured stood still for much longer than a scheduler lets wait on a quiet host: by timers, of retransmission
+/// and the like.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stalls {
+    /// How many.
+    pub slices: u32,
+    /// By how much longer than the fast quarter of the slices the slowest took, in nanoseconds.
+    pub longest_ns: f64,
 }
 
 /// Which slices an estimate is of, or what was done to them.

@@ -88,13 +88,5 @@ pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
 
 /// A settled record without its summary.
 pub fn record(case: Case, samples: Vec<Sample>) -> Record {
-    Record {
-        case,
-        floor: false,
-        outcome: Outcome::Settled,
-        samples,
-        summary: None,
-        settings: Vec::new(),
-        warnings: Vec::new(),
-    }
+    Record::bare(case, false, Outcome::Settled, samples)
 }

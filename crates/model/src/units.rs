@@ -233,6 +233,17 @@ pub fn format_rate(bytes_per_s: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// A time that is `ratio` times another, in words: `2.68 times the time`, `4.0% more time`, `12% less time`.
+pub fn format_time_ratio(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0).abs();
+    let percent = if percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") };
+    match ratio {
+        ratio if ratio >= 2.0 => format!("{} times the time", three_digits(ratio)),
+        ratio if ratio >= 1.0 => format!("{percent} more time"),
+        _ => format!("{percent} less time"),
+    }
+}
+
 /// Three significant digits without an exponent: `0.512`, `2.81`, `14.3`, `812`, `12345`.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {

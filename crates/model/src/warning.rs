@@ -1,5 +1,6 @@
 //! What can spoil a result, each with advice. Warnings are kept in the record and shown under the table.
 
+use crate::record::Elsewhere;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,6 +28,25 @@ pub enum Warning {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slow_speed: Option<f64>,
     },
+    /// Slices stood still for long.
+    Stalled {
+        /// How many.
+        slices: u32,
+        /// Of how many.
+        of: u32,
+        /// For how long the slowest did, in nanoseconds.
+        longest_ns: f64,
+    },
+    /// All slices together differ from their median, which says what one of them takes.
+    Totals {
+        /// The median, in nanoseconds per iteration.
+        median_ns: f64,
+        /// All of them, in nanoseconds per iteration.
+        total_ns: f64,
+        /// Payload bytes per second of all of them, one way; only for `throughput` and `transfer`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes_per_s: Option<f64>,
+    },
     /// The kernel gave something else than was asked.
     Clamped {
         /// What was set.
@@ -36,6 +56,17 @@ pub enum Warning {
         /// What the kernel gave.
         got: String,
     },
+    /// Nothing was asked of the kernel, and it gave something else than it usually does.
+    Unusual {
+        /// What was left to the kernel.
+        name: String,
+        /// What it usually gives.
+        usual: String,
+        /// What it gave.
+        got: String,
+    },
+    /// Slices did not run on the CPUs of the placement, and do not count.
+    Elsewhere(Elsewhere),
     /// An endpoint that spins lost its CPU.
     Preempted {
         /// Involuntary context switches per iteration, both endpoints together.
@@ -81,15 +112,34 @@ impl fmt::Display for Warning {
                     )
                 })
             }
+            Warning::Stalled { slices, of, longest_ns } => {
+                write!(
+                    f,
+                    "{slices} of {of} slices stalled, the longest for {}",
+                    crate::units::format_ns(*longest_ns)
+                )
+            }
+            Warning::Totals { median_ns, total_ns, bytes_per_s } => {
+                write!(
+                    f,
+                    "all slices together take {} an iteration, and the median one {}",
+                    crate::units::format_ns(*total_ns),
+                    crate::units::format_ns(*median_ns)
+                )?;
+                let rate = bytes_per_s
+                    .map(|rate| format!("; together they reach {}", crate::units::format_rate(rate)));
+                f.write_str(&rate.unwrap_or_default())
+            }
             Warning::Clamped { name, asked, got } => write!(f, "{name}: asked for {asked}, got {got}"),
+            Warning::Unusual { name, usual, got } => write!(f, "{name}: usually {usual}, here {got}"),
+            Warning::Elsewhere(elsewhere) => write!(f, "{elsewhere}: they do not count"),
             Warning::Preempted { per_iteration } => {
                 write!(f, "an endpoint that spins lost its CPU {per_iteration:.4} times per iteration")
             }
             Warning::InstrumentEffect { ratio } => write!(
                 f,
-                "reading the clock in every iteration made iterations {:.0}% {}; the percentiles include that",
-                (ratio - 1.0).abs() * 100.0,
-                if *ratio >= 1.0 { "slower" } else { "faster" }
+                "with the clock read in every iteration they took {}; the percentiles include that",
+                crate::units::format_time_ratio(*ratio)
             ),
             Warning::SampledCpuSplit { tick_ns } => write!(
                 f,
@@ -108,7 +158,17 @@ impl Warning {
             Warning::TwoModes { .. } => {
                 "the fast mode is the mechanism undisturbed; quiet the host, or run again"
             }
+            Warning::Stalled { .. } => {
+                "what stands still waits for a timer, as of a retransmission, or for a CPU that many want: quiet the host, and see what was lost"
+            }
+            Warning::Totals { .. } => {
+                "for what a long transfer reaches take the total; the median is what most slices are like"
+            }
             Warning::Clamped { .. } => "ask for less, or raise the limit that 'ipcmark list' names",
+            Warning::Unusual { .. } => "'ipcmark doctor' names the limit of this host that is behind it",
+            Warning::Elsewhere(_) => {
+                "see who moves the endpoints: taskset, a cpuset, or a CPU that goes offline"
+            }
             Warning::Preempted { .. } => "give the endpoints idle CPUs of their own",
             Warning::InstrumentEffect { .. } => {
                 "trust the median of the `total` phase; read percentiles as upper bounds"

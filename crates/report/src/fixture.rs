@@ -5,8 +5,8 @@ use analysis::summary;
 use model::Placement;
 use model::floor::{self, floor_of};
 use model::record::{
-    ClockRecord, ClockSource, Dropped, Each, Fact, Host, Outcome, PlanRecord, Results, RunEnd, Sample,
-    Settings, Tool, Usage,
+    ClockRecord, ClockSource, Dropped, Each, Elsewhere, Fact, Host, Outcome, PlanRecord, Results, RunEnd,
+    Sample, Settings, Tool, Usage,
 };
 use model::speed::{SpeedReading, SpeedReadings};
 use model::summary::{HostView, SpeedSummary};
@@ -195,6 +195,7 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         samples,
         summary: Some(summary),
         settings: Vec::new(),
+        elsewhere: Elsewhere::default(),
     }
 }
 
@@ -256,6 +257,11 @@ fn header(plan: PlanRecord) -> Header {
             load: Fact::Known(0.2),
             memory_bytes: Fact::Known(8 << 30),
             limits: BTreeMap::new(),
+            pipe_bytes: Fact::Unknown(unknown()),
+            control_group: Fact::Unknown(unknown()),
+            queueing: Fact::Unknown(unknown()),
+            security_modules: Fact::Unknown(unknown()),
+            bpf_programs: Fact::Unknown(unknown()),
         },
         clock: ClockRecord {
             source: ClockSource::Tsc { ns_per_tick: 0.37 },

@@ -90,10 +90,13 @@ fn next_step(errno: Errno) -> &'static str {
         Errno::NOMEM | Errno::NOBUFS => "out of memory: free some, or use smaller messages",
         Errno::FBIG => "a file would be longer than the limit allows: raise 'ulimit -f'",
         Errno::NOSPC => "the file system or the kernel's table is full: free some",
-        Errno::ACCESS | Errno::PERM => "not permitted to this user: see 'ipcmark list' for what it needs",
+        Errno::TOOMANYREFS => "too many descriptors are on their way to others: raise 'ulimit -n'",
+        Errno::ACCESS | Errno::PERM => {
+            "not permitted: 'ipcmark list NAME' says what it needs, 'ipcmark doctor' whether calls are filtered"
+        }
         Errno::ROFS => "the file system is read-only: set TMPDIR to a writable one",
         Errno::NOSYS | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT => {
-            "this kernel does not have it: see 'ipcmark list'"
+            "this kernel does not have it, or a filter of calls hides it, which 'ipcmark doctor' tells"
         }
         Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED => "the peer is gone: see its own error",
         Errno::AGAIN => "the kernel is short of a resource: try again, or see 'ipcmark doctor'",
@@ -119,5 +122,21 @@ impl<T> OrFail<T> for Result<T, Errno> {
 impl<T> OrFail<T> for std::io::Result<T> {
     fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure> {
         self.map_err(|error| Failure::from_io(operation, object, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_step_is_of_the_kernels_answer() {
+        let next = |errno| Failure::of("sendmsg", "a socket", errno).next;
+        assert!(next(Errno::TOOMANYREFS).contains("ulimit -n"));
+        // Who types 'ipcmark list' is told what is refused here: it must not tell them to type it.
+        for errno in [Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS] {
+            let next = next(errno);
+            assert!(next.contains("'ipcmark doctor'") && !next.contains("'ipcmark list'"), "{next}");
+        }
     }
 }

@@ -8,8 +8,10 @@ use super::options::ComparisonOptions;
 use super::quadruples::{QuadrupleRatio, quadruples};
 use super::result::ComparisonVerdict;
 use super::statistics::MISS;
+use crate::stats;
 use model::case::Case;
 use model::estimate::Estimate;
+use model::record::Elsewhere;
 use model::sample::Sample;
 use model::units::Percent;
 use schemars::JsonSchema;
@@ -43,7 +45,7 @@ pub struct PairedComparison {
     pub trial_pairs: u32,
     /// How many quadruples of slices.
     pub quadruples: u32,
-    /// B's time over A's, with the interval by which it is called different; absent with too few trial pairs.
+    /// B's time over A's, with the interval by which it is called different; with too few trial pairs it has none.
     pub ratio: Option<Estimate>,
     /// Whether that is the ratio at the host's full speed; otherwise it is over all states in which the host was.
     pub at_full_speed: bool,
@@ -51,6 +53,9 @@ pub struct PairedComparison {
     /// would not, addresses are by chance, and intervals are wider by that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses_by_chance: Option<String>,
+    /// The slices that did not run on the CPUs of the placement, if any did not; they do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Elsewhere>,
     /// Its 95% interval by which no difference is found.
     pub own_interval: Option<(f64, f64)>,
     /// The smallest difference that this comparison finds with a chance of 80%.
@@ -81,8 +86,13 @@ pub struct PlannedComparison {
 /// Compares two mechanisms, in one or more cases, that one run measured interleaved.
 ///
 /// The intervals hold at whatever time the run stopped, also because of them. Which pairs are called different is decided so that
-/// of those called at most the share [`ComparisonOptions::false_discoveries`] is false, over mechanisms and their cases.
-pub fn compare_paired(pairs: &[PairedRatios], options: ComparisonOptions) -> Vec<PairedComparison> {
+/// of those called at most the share [`ComparisonOptions::false_discoveries`] is false, over mechanisms and their cases. What cannot be
+/// told yet says how long a comparison would tell it, from what was had in `elapsed_ns`.
+pub fn compare_paired(
+    pairs: &[PairedRatios],
+    elapsed_ns: f64,
+    options: ComparisonOptions,
+) -> Vec<PairedComparison> {
     let means: Vec<Option<MeanRatio>> = pairs.iter().map(|pair| MeanRatio::of(&pair.trial_pairs)).collect();
     let cases: Vec<(&str, Option<f64>)> = pairs
         .iter()
@@ -91,7 +101,7 @@ pub fn compare_paired(pairs: &[PairedRatios], options: ComparisonOptions) -> Vec
         .collect();
     let levels = levels(&cases, options.false_discoveries.0);
     let judged = pairs.iter().zip(means).zip(levels);
-    judged.map(|((pair, mean), level)| judge_paired(pair, mean, level, options)).collect()
+    judged.map(|((pair, mean), level)| judge_paired(pair, mean, level, elapsed_ns, options)).collect()
 }
 
 /// Whether the verdict on a pair is reached, whatever the other pairs of the run turn out to be: its interval excludes 0 at the least
@@ -117,19 +127,26 @@ fn judge_paired(
     pair: &PairedRatios,
     mean: Option<MeanRatio>,
     level: f64,
+    elapsed_ns: f64,
     options: ComparisonOptions,
 ) -> PairedComparison {
+    let had = pair.trial_pairs.len();
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let ends = |mean: MeanRatio, half: f64| ((mean.log - half).exp(), (mean.log + half).exp());
     let verdict = mean.map_or(ComparisonVerdict::CannotTell, |mean| verdict(mean, level, options));
     let reason = match (verdict, mean) {
-        (ComparisonVerdict::CannotTell, Some(_)) => {
-            Some(format!("its interval reaches beyond ±{}: give it more time", options.margin))
+        (ComparisonVerdict::CannotTell, Some(mean)) => {
+            let needed = mean.needed_pairs(options.margin.0.ln_1p(), 1.0, level);
+            let time = time_of(f64::from(needed), had, elapsed_ns);
+            Some(format!("its interval reaches beyond ±{}: give it {time}", options.margin))
         }
-        (ComparisonVerdict::CannotTell, None) => Some(format!(
-            "{} pairs of trials are fewer than the {FEWEST_TRIAL_PAIRS} needed: give it more time",
-            pair.trial_pairs.len()
-        )),
+        (ComparisonVerdict::CannotTell, None) => {
+            let pairs = if had == 1 { "1 pair".to_owned() } else { format!("{had} pairs") };
+            let time = time_of(FEWEST_TRIAL_PAIRS as f64, had, elapsed_ns);
+            Some(format!(
+                "{pairs} of trials allow no interval, which takes {FEWEST_TRIAL_PAIRS}: give it {time}"
+            ))
+        }
         _ => None,
     };
     PairedComparison {
@@ -137,13 +154,33 @@ fn judge_paired(
         trial_pairs: count(pair.trial_pairs.len()),
         quadruples: count(pair.trial_pairs.iter().map(Vec::len).sum()),
         ratio: mean
-            .map(|mean| Estimate { median: mean.log.exp(), interval: Some(ends(mean, mean.half(level))) }),
+            .map(|mean| Estimate { median: mean.log.exp(), interval: Some(ends(mean, mean.half(level))) })
+            .or_else(|| rough_ratio(pair)),
         at_full_speed: mean.is_some_and(|mean| mean.at_full_speed),
         addresses_by_chance: None,
+        elsewhere: None,
         own_interval: mean.map(|mean| ends(mean, mean.half(MISS))),
         finds: mean.map(|mean| Percent(mean.finds(level).exp_m1())),
         verdict,
         reason,
+    }
+}
+
+/// The median ratio of all quadruples: what there is where too few trial pairs allow no interval.
+fn rough_ratio(pair: &PairedRatios) -> Option<Estimate> {
+    let logs: Vec<f64> = pair.trial_pairs.iter().flatten().map(|quadruple| quadruple.log_ratio).collect();
+    Some(Estimate { median: stats::median(&logs)?.exp(), interval: None })
+}
+
+/// The option that gives a run the time for `needed` of what it had `had` of in `elapsed_ns`, and a tenth to spare.
+pub(super) fn time_of(needed: f64, had: usize, elapsed_ns: f64) -> String {
+    const SPARE: f64 = 1.1;
+    const WEEK_S: f64 = 7.0 * 24.0 * 3600.0;
+    let seconds = (SPARE * elapsed_ns / 1e9 * needed / had.max(1) as f64).ceil().max(1.0);
+    match seconds {
+        seconds if seconds > WEEK_S => "more than a week (--time), or allow a wider margin".to_owned(),
+        seconds if seconds >= 600.0 => format!("--time {}m", (seconds / 60.0).ceil()),
+        seconds => format!("--time {seconds}s"),
     }
 }
 

@@ -145,7 +145,7 @@ fn stopped(trial_pairs: &[Vec<QuadrupleRatio>], among: usize) -> PairedCompariso
     let stop = (1..trial_pairs.len())
         .find(|&pairs| is_paired_verdict_reached(&pair(&trial_pairs[..pairs]), among, options()))
         .unwrap_or(trial_pairs.len());
-    compare_paired(&[pair(&trial_pairs[..stop])], options()).remove(0)
+    compare_paired(&[pair(&trial_pairs[..stop])], 1e9, options()).remove(0)
 }
 
 #[derive(Debug, Default)]
@@ -198,7 +198,7 @@ fn sides_that_a_neighbour_slows_unlike_are_told_by_their_ratio_at_full_speed() {
         let mut random = Random(5);
         let found = (0..20).map(|_| {
             let trial_pairs = Sides { readings, ..sides }.trial_pairs(&mut random);
-            let found = compare_paired(&[pair(&trial_pairs)], options()).remove(0);
+            let found = compare_paired(&[pair(&trial_pairs)], 1e9, options()).remove(0);
             assert_eq!(found.at_full_speed, readings);
             let ratio = found.ratio.unwrap();
             if readings {
@@ -220,7 +220,7 @@ fn to_regress_on_changed_readings_is_better_than_to_leave_their_quadruples_out()
             let trial_pairs = Sides { host, ..SIDES }.trial_pairs(&mut random);
             let chosen: Vec<Vec<_>> =
                 trial_pairs.iter().map(|quadruples| quadruples.iter().filter_map(of).collect()).collect();
-            compare_paired(&[pair(&chosen)], options())[0].ratio.unwrap().half_width().unwrap()
+            compare_paired(&[pair(&chosen)], 1e9, options())[0].ratio.unwrap().half_width().unwrap()
         });
         halves.sum::<f64>() / 20.0
     };
@@ -259,18 +259,21 @@ fn verdicts_follow_from_the_intervals_and_too_few_trial_pairs_allow_none() {
             around("e", 0.1, 0.0, 4),
             around("f", 0.1, 0.0, 0),
         ],
+        34e9,
         options(),
     );
     let verdicts: Vec<ComparisonVerdict> = compared.iter().map(|pair| pair.verdict).collect();
     use ComparisonVerdict::{CannotTell, Faster, NoDifference, Slower};
     assert_eq!(verdicts, [Slower, Faster, NoDifference, CannotTell, CannotTell, CannotTell]);
     assert!((compared[0].ratio.unwrap().median - 0.1f64.exp()).abs() < 0.003);
-    assert_eq!(compared[3].reason.as_deref(), Some("its interval reaches beyond ±1%: give it more time"));
-    assert_eq!(
-        compared[4].reason.as_deref(),
-        Some("4 pairs of trials are fewer than the 8 needed: give it more time")
-    );
-    assert_eq!((compared[4].trial_pairs, compared[4].ratio, compared[4].finds), (4, None, None));
+    let reason = |at: usize| compared[at].reason.as_deref().unwrap();
+    assert!(reason(3).starts_with("its interval reaches beyond ±1%: give it --time "), "{}", reason(3));
+    // Eight pairs of trials take twice as long as four.
+    assert_eq!(reason(4), "4 pairs of trials allow no interval, which takes 8: give it --time 75s");
+    assert_eq!(reason(5), "0 pairs of trials allow no interval, which takes 8: give it --time 300s");
+    let rough = compared[4].ratio.unwrap();
+    assert!((rough.median - 0.1f64.exp()).abs() < 1e-9 && rough.interval.is_none(), "{rough:?}");
+    assert_eq!((compared[4].trial_pairs, compared[4].finds, compared[5].ratio), (4, None, None));
     let (finds, ratio) = (compared[2].finds.unwrap().0, compared[2].ratio.unwrap());
     assert!(finds > ratio.half_width().unwrap() && finds < 0.02, "{finds}");
 }
@@ -292,7 +295,7 @@ fn a_verdict_that_is_reached_stands_in_the_report_whatever_the_other_pairs_say()
             }
         })
         .collect();
-    let compared = compare_paired(&pairs, options());
+    let compared = compare_paired(&pairs, 1e9, options());
     let reached: Vec<usize> =
         (0..30).filter(|at| is_paired_verdict_reached(&pairs[*at], 3 * 10, options())).collect();
     assert!(reached.len() > 3 && reached.len() < 30, "{reached:?}");
@@ -316,7 +319,7 @@ fn a_plan_says_how_many_trial_pairs_find_a_difference_and_they_do() {
     assert!((12..TRIAL_PAIRS as usize).contains(&pairs), "{pairs}");
     for _ in 0..runs {
         let slower = Sides { shift: find.0.ln_1p(), ..sides }.trial_pairs(&mut random);
-        let compared = compare_paired(&[pair(&slower[..pairs])], options()).remove(0);
+        let compared = compare_paired(&[pair(&slower[..pairs])], 1e9, options()).remove(0);
         found += u32::from(compared.verdict == ComparisonVerdict::Slower);
     }
     assert!((26..40).contains(&found), "{found} of {runs} with {pairs} trial pairs");

@@ -98,14 +98,19 @@ pub(super) fn differences(a: &[Results], b: &[Results]) -> Vec<Difference> {
         let host = &header.host;
         BTreeMap::from([
             ("architecture", host.arch.clone()),
+            ("BPF programs", map(&host.bpf_programs)),
             ("build", format!("{} {} {}", header.tool.version, header.tool.profile, header.tool.target)),
             ("checked payload", header.settings.check.to_string()),
             ("clock source", text(&host.clocksource)),
+            ("control group", map(&host.control_group)),
             ("governor", text(&host.governor)),
             ("host", text(&host.name)),
             ("kernel", text(&host.kernel)),
             ("mitigations", text(&host.mitigations)),
+            ("pipe capacity in bytes", text(&host.pipe_bytes)),
             ("processor", text(&host.cpu)),
+            ("queueing of interfaces", map(&host.queueing)),
+            ("security modules", text(&host.security_modules)),
             ("simultaneous multi-threading", text(&host.smt)),
             ("slice in nanoseconds", header.settings.slice_ns.to_string()),
             ("transparent huge pages", text(&host.transparent_huge_pages)),
@@ -113,10 +118,22 @@ pub(super) fn differences(a: &[Results], b: &[Results]) -> Vec<Difference> {
         ])
     };
     let pairs = facts(a).into_iter().zip(facts(b).into_values());
-    pairs
-        .filter(|((_, a), b)| a != b)
-        .map(|((what, a), b)| Difference { what: what.to_owned(), a, b })
-        .collect()
+    let facts =
+        pairs.filter(|((_, a), b)| a != b).map(|((what, a), b)| Difference { what: what.to_owned(), a, b });
+    // What one of them does not record is no difference.
+    let limits = a.host.limits.iter().filter_map(|(name, a)| {
+        let (a, b) = (text(a), text(b.host.limits.get(name)?));
+        (a != b).then(|| Difference { what: name.clone(), a, b })
+    });
+    facts.chain(limits).collect()
+}
+
+/// What a fact has by name, as text.
+fn map<T: fmt::Display>(fact: &Fact<BTreeMap<String, T>>) -> String {
+    let each = |map: &BTreeMap<String, T>| -> Vec<String> {
+        map.iter().map(|(name, value)| format!("{name} {value}")).collect()
+    };
+    fact.known().map_or_else(|| "unknown".to_owned(), |map| each(map).join(", "))
 }
 
 /// A fact as text; that it is unknown is a fact, why is not.

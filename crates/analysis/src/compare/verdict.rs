@@ -2,6 +2,7 @@
 
 use super::case_shifts::CaseShifts;
 use super::chosen_pair::{ChosenPair, trials};
+use super::paired::time_of;
 use super::references::Neighbours;
 use super::result::{AdjustedRatio, ComparedCase, ComparisonVerdict, RunMedian};
 use super::statistics::{Caution, FEWEST_TRIALS, Shift, ShiftEstimate, direction};
@@ -172,8 +173,14 @@ fn too_few_trials(pair: &ChosenPair<'_>) -> String {
     let of = |side: &str, runs: &[(usize, Vec<&Sample>)], failures: &[&str]| {
         let most = runs.iter().map(|(_, samples)| trials(samples)).max().unwrap_or(0);
         let failure = failures.first().map(|error| format!(" ({error})")).unwrap_or_default();
-        (most < FEWEST_TRIALS)
-            .then(|| format!("{side} has {most} of the {FEWEST_TRIALS} trials needed{failure}"))
+        let samples = runs.iter().flat_map(|(_, samples)| samples);
+        let elapsed_ns = samples.map(|sample| sample.started_ns).max().unwrap_or(0) as f64;
+        let time = (most > 0 && elapsed_ns > 0.0)
+            .then(|| format!(": measure it with {}", time_of(FEWEST_TRIALS as f64, most, elapsed_ns)));
+        (most < FEWEST_TRIALS).then(|| {
+            let time = time.unwrap_or_default();
+            format!("{side} has {most} of the {FEWEST_TRIALS} trials needed{failure}{time}")
+        })
     };
     let [a, b] = &pair.shown.0;
     let [failures_a, failures_b] = &pair.failures;

@@ -7,7 +7,7 @@
 use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialProgress, Trials};
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use model::Case;
-use model::record::Sample;
+use model::record::{Elsewhere, Sample};
 use std::time::Duration;
 
 /// How many rounds the trials of a pair have, before fresh ones take their place.
@@ -22,13 +22,21 @@ pub struct CasePair {
     pub samples: [Vec<Sample>; 2],
     /// Why there is no more.
     pub failure: Option<String>,
+    /// The slices that did not run on the CPUs of the placement; their rounds do not count.
+    pub elsewhere: Elsewhere,
     hints_ns: [Option<f64>; 2],
 }
 
 impl CasePair {
     /// Two cases of which nothing was measured yet.
     pub fn new(a: Case, b: Case) -> Self {
-        Self { cases: [a, b], samples: [Vec::new(), Vec::new()], failure: None, hints_ns: [None; 2] }
+        Self {
+            cases: [a, b],
+            samples: [Vec::new(), Vec::new()],
+            failure: None,
+            elsewhere: Elsewhere::default(),
+            hints_ns: [None; 2],
+        }
     }
 }
 
@@ -143,10 +151,14 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
             let size = Sizing::Slice { slice_ns: self.slice_ns, hint_ns: pair.hints_ns[which] };
             let orders = SliceOrders { size, singly: Singly::Omitted };
             let started = self.scheduler.elapsed();
-            let report = match self.scheduler.slice(self.trials[which], &mut *live[which], orders)? {
+            let report = match self.scheduler.slice_anywhere(self.trials[which], &mut *live[which], orders)? {
                 Ok(report) => report,
                 Err(error) => return Ok(Err((which, error))),
             };
+            if let Some(cpu) = report.elsewhere {
+                pair.elsewhere.note(cpu);
+                return self.renew(at);
+            }
             pair.hints_ns[which] = Some(report.sample.iteration_ns());
             let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
             let trial = round / ROUNDS_OF_TRIALS;
@@ -158,6 +170,13 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
         pair.samples.iter_mut().zip(samples).for_each(|(all, of_round)| all.extend(of_round));
         *rounds += 1;
         Ok(Ok(()))
+    }
+
+    /// Has the pair at `at` go on with fresh trials, which have a number of their own: those that there are were moved.
+    fn renew(&mut self, at: usize) -> Result<SideOutcome<()>, Stop> {
+        let rounds = &mut self.tracks[at].rounds;
+        *rounds = (*rounds + 1).next_multiple_of(ROUNDS_OF_TRIALS);
+        self.end(at)
     }
 
     /// Ends the trials of the pair at `at`, if they are alive.
@@ -324,6 +343,21 @@ mod tests {
             (pairs[1].failure.as_deref(), pairs[1].samples[1].len() as u32),
             (None, 2 * ROUNDS_OF_TRIALS)
         );
+    }
+
+    #[test]
+    fn a_round_of_which_a_slice_ran_elsewhere_does_not_count_and_the_trials_are_renewed() {
+        let strays =
+            |before, _: &str| if before == 5 { Err(TrialError::Elsewhere { cpu: 7 }) } else { Ok(1.0) };
+        let trials = FakeTrials::new(&strays);
+        let mut pairs = [pair("a", "b")];
+        run(&mut pairs, &trials, 14 * SLICE_TIME, &|_| false);
+        assert_eq!((pairs[0].elsewhere.slices, &pairs[0].failure), (1, &None));
+        // One round before it, two of fresh trials after it, which are told from those before.
+        for samples in &pairs[0].samples {
+            assert_eq!(samples.iter().map(|sample| sample.trial).collect::<Vec<_>>(), [0, 0, 1, 1, 1, 1]);
+        }
+        assert_eq!(trials.started.borrow().len(), 4);
     }
 
     #[test]

@@ -132,7 +132,10 @@ impl Trial for FakeTrial<'_> {
         let answer = (self.trials.answer)(self.trials.count(), &self.name);
         self.trials.names.borrow_mut().push(self.name.clone());
         self.trials.orders.borrow_mut().push(orders);
-        let iteration_ns = answer?;
+        let (iteration_ns, elsewhere) = match answer {
+            Err(TrialError::Elsewhere { cpu }) => (1.0, Some(cpu)),
+            answer => (answer?, None),
+        };
         let observation = self.is_observed.then(|| Observation {
             iterations: 10,
             elapsed_ns: 10.0 * iteration_ns,
@@ -141,7 +144,7 @@ impl Trial for FakeTrial<'_> {
             server: None,
         });
         let sample = sample(10, 10.0 * iteration_ns, Usage::default(), None);
-        Ok(SliceReport { observation, ..SliceReport::of(sample) })
+        Ok(SliceReport { observation, elsewhere, ..SliceReport::of(sample) })
     }
 
     /// Its name says how many sets are open.

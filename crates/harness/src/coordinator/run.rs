@@ -14,7 +14,7 @@ use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use model::floor::{Floor, floor_of};
 use model::plan::Plan;
-use model::record::{Outcome, Sample, Setting};
+use model::record::{Elsewhere, Outcome, Sample, Setting};
 use model::{Case, Size};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -49,6 +49,8 @@ pub struct FinishedCase {
     pub samples: Vec<Sample>,
     /// What the endpoints set, and what the kernel made of it.
     pub settings: Vec<Setting>,
+    /// The slices that did not run on the CPUs of the placement.
+    pub elsewhere: Elsewhere,
 }
 
 /// How a run ended.
@@ -143,6 +145,7 @@ struct Track<'a> {
     /// Of each sample that is not reported yet, the last ones: which measurement of the floors came before it.
     unreported: Vec<usize>,
     settings: Vec<Setting>,
+    elsewhere: Elsewhere,
     hint_ns: Option<f64>,
     outcome: Option<Outcome>,
     /// Whether its end was reported.
@@ -171,6 +174,7 @@ impl Track<'_> {
             samples: Vec::new(),
             unreported: Vec::new(),
             settings: Vec::new(),
+            elsewhere: Elsewhere::default(),
             hint_ns: None,
             outcome: None,
             is_reported: false,
@@ -212,10 +216,11 @@ impl Track<'_> {
         SliceOrders { size, singly }
     }
 
-    /// Notes the outcome of a slice.
+    /// Notes the outcome of a slice. One that ran elsewhere is counted, and is no sample.
     fn note(&mut self, outcome: TrialOutcome<SliceReport>, round: u32, started: Duration, bracket: usize) {
         self.slices += 1;
         match outcome {
+            Ok(SliceReport { elsewhere: Some(cpu), .. }) => self.elsewhere.note(cpu),
             Ok(report) => {
                 let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
                 let trial = self.trials.saturating_sub(1);
@@ -363,10 +368,12 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         let bracket = self.brackets.len();
         self.brackets.push(HashMap::new());
         for at in meant {
+            let before = self.tracks[at].samples.len();
             self.slice(at, bracket)?;
             let track = &self.tracks[at];
-            if let Some(iteration_ns) = track.samples.last().filter(|_| track.is_open()) {
-                self.brackets[bracket].insert(track.case.clone(), iteration_ns.iteration_ns());
+            // A slice that failed, or ran elsewhere, is none.
+            if let Some(sample) = track.samples.get(before) {
+                self.brackets[bracket].insert(track.case.clone(), sample.iteration_ns());
             }
         }
         Ok(())
@@ -411,7 +418,8 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         let Some(mut live) = self.tracks[at].live.take() else { return Ok(()) };
         let started = self.scheduler.elapsed();
         let orders = self.tracks[at].orders(&self.bounds);
-        let outcome = self.scheduler.slice(self.trials, &mut *live.trial, orders)?;
+        let outcome = self.scheduler.slice_anywhere(self.trials, &mut *live.trial, orders)?;
+        let has_strayed = outcome.as_ref().is_ok_and(|report| report.elsewhere.is_some());
         live.slices_left = live.slices_left.saturating_sub(1);
         let track = &mut self.tracks[at];
         track.measuring += self.scheduler.elapsed().saturating_sub(started);
@@ -419,6 +427,10 @@ impl<F: FnMut(RunEvent<'_>)> Run<'_, F> {
         track.note(outcome, self.round.unwrap_or(0), started, bracket);
         if self.is_one_by_one() {
             self.end_trials(|_| true)?;
+        }
+        // Its endpoints would stay where they are: fresh ones are put where they should be.
+        if has_strayed && let Some(live) = self.tracks[at].live.take() {
+            self.end_trial(at, live)?;
         }
         let cases = self.tracks.iter().filter(|track| !track.is_floor).count();
         let progress = self.scheduler.progress(self.round, cases - self.open_cases(), cases);
@@ -512,6 +524,7 @@ impl<'a, F: FnMut(RunEvent<'_>)> Run<'a, F> {
             outcome,
             samples: std::mem::take(&mut track.samples),
             settings: std::mem::take(&mut track.settings),
+            elsewhere: std::mem::take(&mut track.elsewhere),
         };
         (self.report)(RunEvent::Ended(Box::new(finished)));
     }

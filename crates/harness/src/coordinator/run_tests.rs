@@ -322,6 +322,29 @@ fn a_case_that_fails_ends_at_once_and_the_others_go_on() {
 }
 
 #[test]
+fn a_slice_that_ran_elsewhere_is_counted_and_no_sample_and_its_trial_is_renewed() {
+    let strays = |before, name: &str| {
+        if name == "a" && before < 4 { Err(TrialError::Elsewhere { cpu: 7 }) } else { Ok(100.0) }
+    };
+    let trials = FakeTrials::new(&strays);
+    // All slices would be of one trial.
+    let ran = run(&plan(&["a"]), &trials, LONG, RunBounds { slices: &|_, _| 99, ..bounds(NEVER, Some(6)) });
+    let ended = ran.case("a");
+    let strayed = ended.elsewhere.slices;
+    assert!(strayed > 0 && ended.elsewhere.cpus == [7].into(), "{ended:?}");
+    assert_eq!((ended.samples.len() as u32, &ended.outcome), (6 - strayed, &Outcome::Unsettled));
+    assert!(ended.samples.iter().all(|sample| sample.iteration_ns() == 100.0 && sample.trial == strayed));
+    let started = trials.started.borrow().iter().filter(|name| *name == "a").count() as u32;
+    assert_eq!(started, strayed + 1);
+    // A floor that strayed divides nothing.
+    let floor_strays =
+        |_, name: &str| if name == "a" { Ok(100.0) } else { Err(TrialError::Elsewhere { cpu: 7 }) };
+    let trials = FakeTrials::new(&floor_strays);
+    let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, Some(3)));
+    assert!(ran.case("a").samples.iter().all(|sample| sample.floor_ns.is_none()));
+}
+
+#[test]
 fn a_case_that_fails_in_its_first_slice_has_no_samples() {
     let trials = FakeTrials::new(&|_, name| if name == "a" { Err(failure("no")) } else { Ok(1.0) });
     let ran = run(&plan(&["a"]), &trials, LONG, bounds(NEVER, None));

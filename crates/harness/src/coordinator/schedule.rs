@@ -154,8 +154,18 @@ impl<'a> Scheduler<'a> {
         took
     }
 
-    /// One slice of `trial`, which `trials` has started.
+    /// One slice of `trial`, which `trials` has started. One that did not run where it should have failed.
     pub(crate) fn slice(
+        &mut self,
+        trials: &dyn Trials,
+        trial: &mut dyn Trial,
+        orders: SliceOrders,
+    ) -> Result<TrialOutcome<SliceReport>, Stop> {
+        Ok(self.slice_anywhere(trials, trial, orders)?.and_then(in_place))
+    }
+
+    /// The same, of which the report says where it ran, for a policy that has the trial renewed.
+    pub(crate) fn slice_anywhere(
         &mut self,
         trials: &dyn Trials,
         trial: &mut dyn Trial,
@@ -179,7 +189,8 @@ impl<'a> Scheduler<'a> {
         if trials.is_interrupted() {
             return Err(Stop::Interrupted);
         }
-        in_words(trial.traced_slice(size, sets, way))
+        let traced = in_words(trial.traced_slice(size, sets, way))?;
+        Ok(traced.and_then(|(report, trace)| Ok((in_place(report)?, trace))))
     }
 
     /// Ends `trial`. What it took to end counts as starting: both are beside the measurement.
@@ -233,6 +244,14 @@ impl<'a> Scheduler<'a> {
         let elapsed = self.elapsed();
         let share = elapsed.as_secs_f64() / time.as_secs_f64();
         TrialProgress { round, done, of, share, left: time.saturating_sub(elapsed) }
+    }
+}
+
+/// The report of a slice that ran on the CPUs of its placement.
+fn in_place(report: SliceReport) -> TrialOutcome<SliceReport> {
+    match report.elsewhere {
+        Some(cpu) => Err(TrialError::Elsewhere { cpu }.to_string()),
+        None => Ok(report),
     }
 }
 

@@ -43,6 +43,11 @@ pub enum TrialError {
     NothingTogether,
     /// The trial had a probe, and its workload has no iterations of one kind that a probe could observe.
     NotObservable(Workload),
+    /// An endpoint was moved away from its CPU.
+    Elsewhere {
+        /// Where it was found.
+        cpu: u32,
+    },
     /// No endpoint reported a sample.
     NoSample,
 }
@@ -83,6 +88,11 @@ impl fmt::Display for TrialError {
             Self::NotObservable(workload) => {
                 write!(f, "{workload} cannot be observed: it has no iterations of one kind")
             }
+            Self::Elsewhere { cpu } => write!(
+                f,
+                "an endpoint was moved away from the CPU of its placement, to CPU {cpu} (see who does that: taskset, a \
+                 cpuset, or a CPU that goes offline)"
+            ),
             Self::NoSample => f.write_str("no endpoint measured anything; report this bug"),
         }
     }

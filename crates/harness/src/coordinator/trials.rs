@@ -292,6 +292,7 @@ impl EndpointTrial<'_> {
         reports: Vec<SliceReport>,
         stolen_ns: Option<u64>,
     ) -> Result<SliceReport, TrialError> {
+        let elsewhere = reports.iter().find_map(|report| report.elsewhere);
         let report = match self.case.peers.clients() {
             1 => reports.into_iter().next().ok_or(TrialError::NoSample)?,
             _ => in_common_window(&self.case, &Clock::new(singly.clock(self.run.clock)), reports)?,
@@ -302,7 +303,7 @@ impl EndpointTrial<'_> {
             return Err(TrialError::Unreadable { failure });
         }
         self.is_warm = true;
-        Ok(SliceReport { sample: Sample { stolen_ns, ..report.sample }, ..report })
+        Ok(SliceReport { elsewhere, sample: Sample { stolen_ns, ..report.sample }, ..report })
     }
 
     /// Tells the led endpoints what comes next: a slice, or nothing more. One that is gone is found when it is listened to.

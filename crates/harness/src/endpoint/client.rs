@@ -50,6 +50,8 @@ pub(crate) struct Client<'a> {
     network: Option<SliceNetwork>,
     /// By which descriptors the server's calls for this client are known, where it has said it.
     served_on: Option<ServedOn>,
+    /// Where an endpoint was since the last slice instead of on its CPU.
+    elsewhere: Option<u32>,
     /// How many iterations there were since the last slice, in all phases.
     iterations_so_far: u64,
     /// How many times as many messages of a stream are timed as fill a slice.
@@ -89,6 +91,7 @@ impl<'a> Client<'a> {
             speed,
             network: network.map(SliceNetwork::new),
             served_on: None,
+            elsewhere: None,
             iterations_so_far: 0,
             stretch: 1,
             iteration_ns: None,
@@ -112,6 +115,7 @@ impl<'a> Client<'a> {
 
     fn slice(&mut self, orders: SliceOrders, server_settings: &[Vec<Setting>]) -> Outcome<SliceReport> {
         let Case { pace, peers, .. } = self.session.orders.case;
+        let before = self.session.elsewhere();
         let (sample, iteration_times, observation) = match (&self.session.orders.probe, peers, pace) {
             (Some(request), ..) => {
                 let (sample, observation) = self.observed(orders, request)?;
@@ -128,6 +132,7 @@ impl<'a> Client<'a> {
                 (sample, iteration_times, None)
             }
         };
+        let elsewhere = before.or(self.session.elsewhere()).or(self.elsewhere.take());
         let ends = self.endpoints.ends();
         let socket = ends.first().and_then(|end| end.network_socket());
         let network = self.network.as_mut().map(|network| network.slice(socket));
@@ -140,6 +145,7 @@ impl<'a> Client<'a> {
             iteration_times,
             served_on: self.served_on,
             observation,
+            elsewhere,
         })
     }
 
@@ -485,6 +491,8 @@ impl<'a> Client<'a> {
             network.server_read(readings);
         }
         self.served_on = first.served_on;
+        let strayed = rest.iter().chain([&first]).find_map(|server| server.elsewhere);
+        self.elsewhere = self.elsewhere.or(strayed);
         let lost = first.lost.map(|first| first + rest.iter().filter_map(|server| server.lost).sum::<u64>());
         Ok(ServerPhase { usage, lost, ..first })
     }

@@ -179,7 +179,9 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
                 input: input.as_raw_fd().cast_unsigned(),
                 event_loop: self.epoll.as_raw_fd().cast_unsigned(),
             });
-            let done = ServerPhase { usage, times, served_on, ..ServerPhase::default() };
+            // Of one phase after the other: where it was before this one, the one before has said.
+            let elsewhere = self.session.elsewhere();
+            let done = ServerPhase { usage, times, served_on, elsewhere, ..ServerPhase::default() };
             client.link.send(PeerMessage::Done(Box::new(done)), &[])?;
         }
         Ok(())

@@ -46,13 +46,15 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
     pub(crate) fn serve(mut self) -> Outcome<()> {
         self.session.tell(&EndpointMessage::Connected)?;
         while let Some(orders) = self.session.next_slice()? {
+            let before = self.session.elsewhere();
             let report = match (self.session.workload(), &self.session.orders.probe) {
                 (Workload::Accuracy, _) => SliceReport::of(self.accuracy(orders.size)?),
                 (_, None) if orders.singly == Singly::Throughout => self.logged_cost(orders.size)?,
                 (_, None) => SliceReport::of(self.cost(orders.size)?),
                 (_, Some(request)) => self.observed_cost(orders.size, request)?,
             };
-            self.session.tell(&EndpointMessage::Slice(Box::new(report)))?;
+            let elsewhere = before.or(self.session.elsewhere());
+            self.session.tell(&EndpointMessage::Slice(Box::new(SliceReport { elsewhere, ..report })))?;
         }
         Ok(())
     }

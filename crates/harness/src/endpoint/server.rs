@@ -55,6 +55,7 @@ impl<'a> Server<'a> {
     pub(crate) fn serve(mut self) -> Outcome<()> {
         loop {
             let phase = announced_phase(self.link)?;
+            let before = self.session.elsewhere();
             self.endpoint.check(self.session.check(phase.check));
             if self.link.is_relayed() && !matches!(phase.kind, PhaseKind::End | PhaseKind::Observed) {
                 self.link.send(PeerMessage::Ready, &[])?;
@@ -73,7 +74,8 @@ impl<'a> Server<'a> {
                 PhaseKind::Observed => self.observed(&phase)?,
             };
             let network = self.network.as_ref().map(|meter| meter.readings(self.endpoint.network_socket()));
-            self.link.send(PeerMessage::Done(Box::new(ServerPhase { network, ..done })), &[])?;
+            let elsewhere = before.or(self.session.elsewhere());
+            self.link.send(PeerMessage::Done(Box::new(ServerPhase { network, elsewhere, ..done })), &[])?;
         }
     }
 

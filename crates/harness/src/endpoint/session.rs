@@ -48,8 +48,17 @@ pub(crate) struct Session {
 impl Session {
     /// Pins this thread to its CPU, where it has one.
     pub(crate) fn pin(&self) -> Result<(), Failure> {
+        self.cpu().map_or(Ok(()), sys::process::pin_to)
+    }
+
+    /// Where this thread is, or may be, instead of on its CPU. It is asked before and after iterations, never among them.
+    pub(crate) fn elsewhere(&self) -> Option<u32> {
+        self.cpu().and_then(sys::process::strayed_from)
+    }
+
+    fn cpu(&self) -> Option<u32> {
         let cpu = |pair: CpuPair| if self.role == Role::Server { pair.server } else { pair.client };
-        self.orders.case.cpus.map_or(Ok(()), |pair| sys::process::pin_to(cpu(pair)))
+        self.orders.case.cpus.map(cpu)
     }
 
     /// What the trial gives the mechanism of its `pair`.

@@ -2,6 +2,7 @@
 
 mod clock;
 mod cpu;
+mod devices;
 pub mod finding;
 mod here;
 mod ipc_limits;

@@ -2,23 +2,27 @@
 //!
 //! It only reads. What a fact means for a measurement is said in `doctor`. What the kernel shows in files is read below a
 //! root, `/` but in tests. What the kernel tells only the process that asks (`uname(2)`, `getrlimit(2)`, `clock_getres(2)`,
-//! `sched_getaffinity(2)`) is asked of it whatever the root.
+//! `sched_getaffinity(2)`, `pipe(2)`, `netlink(7)`, `bpf(2)`) is asked of it whatever the root.
 
 use super::files::{Ticks, cpuinfo, meminfo_bytes, names, text};
 use super::topology::{self, CPUS};
+use super::{limits as host_limits, queueing};
 use model::record::{Fact, Host};
 use model::topology::Topology;
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_getres};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::Path;
 
-/// The limits below `/proc/sys` that bear on some mechanism: `proc(5)`, `socket(7)`, `tcp(7)`,
+/// The limits and defaults below `/proc/sys` that bear on some mechanism: `proc(5)`, `socket(7)`, `tcp(7)`,
 /// `mq_overview(7)`, and the kernel's `Documentation/admin-guide/sysctl`.
-const SYSCTLS: [&str; 19] = [
+const SYSCTLS: [&str; 23] = [
     "fs/mqueue/msg_max",
     "fs/mqueue/msgsize_max",
     "fs/pipe-max-size",
+    "fs/pipe-user-pages-hard",
     "fs/pipe-user-pages-soft",
     "kernel/io_uring_disabled",
     "kernel/msgmax",
@@ -27,10 +31,13 @@ const SYSCTLS: [&str; 19] = [
     "kernel/sem",
     "kernel/shmmax",
     "kernel/yama/ptrace_scope",
+    "net/core/default_qdisc",
     "net/core/rmem_default",
     "net/core/rmem_max",
+    "net/core/somaxconn",
     "net/core/wmem_default",
     "net/core/wmem_max",
+    "net/ipv4/tcp_congestion_control",
     "net/ipv4/tcp_rmem",
     "net/ipv4/tcp_wmem",
     "net/unix/max_dgram_qlen",
@@ -71,6 +78,11 @@ pub fn read(root: &Path) -> Host {
         load: fact(load(root)),
         memory_bytes: fact(meminfo_bytes(root, "MemTotal")),
         limits: limits(root),
+        pipe_bytes: fact(pipe_bytes()),
+        control_group: fact(control_group(root)),
+        queueing: fact(queueing::disciplines(root)),
+        security_modules: fact(text(root, "sys/kernel/security/lsm")),
+        bpf_programs: fact(bpf_programs(root)),
         topology,
     }
 }
@@ -257,6 +269,40 @@ fn load(root: &Path) -> Result<f64, String> {
     let averages = text(root, "proc/loadavg")?;
     let minute = averages.split_whitespace().next().and_then(|load| load.parse().ok());
     minute.ok_or_else(|| format!("/proc/loadavg: '{averages}' does not begin with a load"))
+}
+
+/// What a new pipe holds is less than usual for a user whose pipes have more than pipe-user-pages-soft together (pipe(7)).
+fn pipe_bytes() -> Result<u64, String> {
+    let (pipe, _other_end) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| format!("pipe2: {errno}"))?;
+    let bytes = fcntl_getpipe_size(&pipe).map_err(|errno| format!("fcntl(F_GETPIPE_SZ): {errno}"))?;
+    Ok(bytes as u64)
+}
+
+fn control_group(root: &Path) -> Result<BTreeMap<String, String>, String> {
+    // Without this file it is not known which groups there are.
+    text(root, "proc/self/cgroup")?;
+    let word = |limit: Option<String>| limit.unwrap_or_else(|| "unlimited".to_owned());
+    let number = |limit: Option<u64>| word(limit.map(|limit| limit.to_string()));
+    Ok(BTreeMap::from([
+        ("cpus".to_owned(), word(host_limits::cpus(root).map(|cpus| format!("{cpus:.2}")))),
+        ("memory_bytes".to_owned(), number(host_limits::memory_bytes(root))),
+        ("processes".to_owned(), number(host_limits::processes(root))),
+    ]))
+}
+
+fn bpf_programs(root: &Path) -> Result<BTreeMap<String, u64>, String> {
+    let loaded =
+        sys::bpf::loaded_programs().map_err(|errno| format!("bpf(BPF_PROG_GET_NEXT_ID): {errno}"))?;
+    let of_group = own_group(root).and_then(|group| sys::bpf::programs_of_group(&group).ok());
+    let both = [("loaded", Some(loaded)), ("control_group", of_group)];
+    Ok(both.into_iter().filter_map(|(name, count)| Some((name.to_owned(), count?))).collect())
+}
+
+/// The directory of the control group of this process, in the second version (cgroups(7)).
+fn own_group(root: &Path) -> Option<File> {
+    let groups = text(root, "proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    File::open(root.join("sys/fs/cgroup").join(path)).ok()
 }
 
 fn limits(root: &Path) -> BTreeMap<String, Fact<String>> {

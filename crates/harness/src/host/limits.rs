@@ -23,6 +23,31 @@ pub(crate) fn memory_bytes(root: &Path) -> Option<u64> {
     })
 }
 
+/// How many CPUs' time the control group of this process may have; `None` where nothing limits it.
+pub(crate) fn cpus(root: &Path) -> Option<f64> {
+    /// `least` compares whole numbers.
+    const MILLIS: u64 = 1000;
+    let millis = least(root, "cpu", |at| {
+        let (quota, period) = match text(root, &format!("{at}/cpu.max")) {
+            Ok(max) => {
+                max.split_once(' ').map(|(quota, period)| (quota.parse().ok(), period.parse().ok()))?
+            }
+            Err(_) => (
+                number(root, &format!("{at}/cpu.cfs_quota_us")),
+                number(root, &format!("{at}/cpu.cfs_period_us")),
+            ),
+        };
+        let (quota, period): (u64, u64) = (quota?, period?);
+        (quota.saturating_mul(MILLIS)).checked_div(period)
+    });
+    millis.map(|millis| millis as f64 / MILLIS as f64)
+}
+
+/// How many processes the control group of this process may have; `None` where nothing limits it.
+pub(crate) fn processes(root: &Path) -> Option<u64> {
+    least(root, "pids", |at| number(root, &format!("{at}/pids.max")))
+}
+
 /// What is left of the processes that this user may have (getrlimit(2), `RLIMIT_NPROC`). It does not limit root.
 fn free_of_user(root: &Path) -> Option<u64> {
     let most = getrlimit(Resource::Nproc).current.filter(|_| !geteuid().is_root())?;

@@ -77,6 +77,9 @@ pub(crate) struct ServerPhase {
     pub(crate) served_on: Option<ServedOn>,
     /// What a probe saw of the server.
     pub(crate) observation: Option<EndpointObservation>,
+    /// Where the server was, before the phase or after it, instead of on its CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) elsewhere: Option<u32>,
 }
 
 /// The iterations of one phase, numbered on from the first.

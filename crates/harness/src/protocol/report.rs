@@ -22,12 +22,22 @@ pub struct SliceReport {
     /// What a probe saw of the iterations, if the trial had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation: Option<Observation>,
+    /// The CPU on which an endpoint was, before or after iterations, instead of on its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<u32>,
 }
 
 impl SliceReport {
     /// Of a slice of which there is nothing to say but its sample.
     pub fn of(sample: Sample) -> Self {
-        Self { sample, settings: Vec::new(), iteration_times: Vec::new(), served_on: None, observation: None }
+        Self {
+            sample,
+            settings: Vec::new(),
+            iteration_times: Vec::new(),
+            served_on: None,
+            observation: None,
+            elsewhere: None,
+        }
     }
 }
 

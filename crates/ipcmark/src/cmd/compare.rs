@@ -60,7 +60,7 @@ fn compare_interleaved(
         other_build::check(program)??;
     }
     let session = RunSession::open()?;
-    measure(&mut pairs, request, &session);
+    let elapsed = measure(&mut pairs, request, &session);
 
     let ratios: Vec<PairedRatios> = pairs.iter().map(ratios_of).collect();
     let slower = match request.find {
@@ -68,7 +68,7 @@ fn compare_interleaved(
             plan(&pairs, &ratios, find, request, json)?;
             false
         }
-        None => judge(&pairs, &ratios, request, fail_above, json)?,
+        None => judge(&pairs, &ratios, elapsed, request, fail_above, json)?,
     };
     Ok(match () {
         () if session.is_stopped() => Exit::Interrupted,
@@ -82,14 +82,16 @@ fn compare_interleaved(
 fn judge(
     pairs: &[CasePair],
     ratios: &[PairedRatios],
+    elapsed: Duration,
     request: &RatioRequest,
     fail_above: Option<Percent>,
     json: bool,
 ) -> Result<bool, Error> {
-    let mut compared = compare_paired(ratios, options(request));
+    let mut compared = compare_paired(ratios, elapsed.as_nanos() as f64, options(request));
     let by_chance = why_random().map(|errno| format!("personality: {errno}"));
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
+        compared.elsewhere = (!pair.elsewhere.is_nothing()).then(|| pair.elsewhere.clone());
         compared.addresses_by_chance.clone_from(&by_chance);
     }
     print(&match json {
@@ -171,7 +173,8 @@ fn pairs_of(before: &Plan, after: &Plan) -> Vec<CasePair> {
 /// many short slices tell more than few long ones.
 const SLICE: Duration = Duration::from_millis(1);
 
-fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession) {
+/// Measures `pairs`, and says how long that took.
+fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession) -> Duration {
     let RatioRequest { time, timeout, find, .. } = *request;
     // What the verdict on a pair depends on beside the pair: how many mechanisms there are, and how many cases of its own.
     let mechanisms: Vec<String> = pairs.iter().map(|pair| pair.cases[1].spec.name.clone()).collect();
@@ -182,12 +185,14 @@ fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession)
         find.is_none() && is_paired_verdict_reached(&ratios_of(pair), different * alike, options(request))
     };
     let trials = [request.against.as_deref(), None].map(|program| session.trials_of(program, false, timeout));
-    let budget = TimeBudget { clock: &Timer::start(), time };
+    let timer = Timer::start();
+    let budget = TimeBudget { clock: &timer, time };
     let mut progress = Progress::new();
     compare::measure(pairs, [&trials[0], &trials[1]], budget, SLICE, &settled, |reached| {
         progress.show(Doing::Pairs, reached);
     });
     progress.finish();
+    timer.elapsed()
 }
 
 fn pair_name(pair: &CasePair) -> String {

@@ -46,7 +46,7 @@ const REFUSED: &[i64] = &[
 ];
 
 /// Refuses with `errno`, to this thread and what it starts, the calls of `rules`.
-fn refuse(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) {
+pub fn refuse(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) {
     let arch = std::env::consts::ARCH.try_into().unwrap();
     let action = SeccompAction::Errno(errno.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch).unwrap();

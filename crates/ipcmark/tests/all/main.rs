@@ -10,6 +10,7 @@ mod continuous;
 mod cpu_traces;
 mod explain;
 mod fan_in;
+mod hints;
 mod injected_causes;
 mod limits;
 mod network;

@@ -90,6 +90,66 @@ pub fn in_own_mounts(place: &Place, setup: &str, arguments: &[&str]) -> Option<C
     Some(command)
 }
 
+#[test]
+fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
+    /// A user of whom no other test has pipes.
+    const LODGER: u32 = 65_533;
+    const HOLD: &str = "import os,resource,sys; resource.setrlimit(resource.RLIMIT_NOFILE,(8192,8192)); os.setuid(65533); \
+                        pipes=[os.pipe() for _ in range(1100)]; print('held',flush=True); sys.stdin.read()";
+    let otherwise = "what a user with many pipes is told is not tested";
+    if !root() {
+        return skip("it takes root to be another user; run `sudo cargo xtask test`", otherwise);
+    }
+    if !has("python3", "python3", otherwise) {
+        return;
+    }
+    let place = open_place();
+    chown(place.tmp(), Some(LODGER), Some(LODGER)).unwrap();
+    let mut holder = Command::new("python3");
+    let mut holder = holder.args(["-c", HOLD]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut held = [0; 5];
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut held).unwrap();
+
+    let as_lodger = |arguments: &[&str]| {
+        let mut command = place.command("./ipcmark");
+        run(command.uid(LODGER).gid(LODGER).args(arguments)).expect(0)
+    };
+    let said = as_lodger(&[
+        "run",
+        "pipe",
+        "-s",
+        "64K",
+        "-w",
+        "throughput",
+        "-p",
+        "unpinned",
+        "--rounds",
+        "2",
+        "-o",
+        "results.jsonl",
+    ]);
+    let doctor = as_lodger(&["doctor"]).out;
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+
+    let usual = "pipe capacity usually 65536, here 8192";
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat(&said.out).contains(usual), "{said}");
+    let record = asked(&read(&place.path("results.jsonl"))).next().unwrap().clone();
+    assert_eq!(record.settings[0].usual.as_deref(), Some("65536"), "{record:?}");
+    let report = |form: &str| as_lodger(&["report", "results.jsonl", "--format", form]).out;
+    for form in ["table", "markdown"] {
+        assert!(flat(&report(form)).contains(usual), "{form}");
+    }
+    assert!(report("csv").contains("pipe capacity: usually 65536, here 8192"));
+    as_lodger(&["report", "results.jsonl", "--html", "tmp/page.html"]);
+    let page = fs::read_to_string(place.path("tmp/page.html")).unwrap();
+    assert!(page.contains(usual), "the page says nothing of it");
+    // Where the output sends its reader, the reader finds what it is.
+    assert!(said.out.contains("'ipcmark doctor'"), "{said}");
+    assert!(doctor.contains("pipe-pages: a new pipe of this user holds 8K, not 64K"), "{doctor}");
+}
+
 /// `-m NAME` for every mechanism that works here for whoever runs the tests.
 fn every_mechanism() -> Vec<&'static str> {
     let works = |name| matches!(registry::probe(name, &Params::default()), Some(Support::Yes { .. }));

@@ -3,12 +3,15 @@
 //! It tests the instrument against the kernel's own account and against what is known beforehand; no number
 //! that this machine makes is tested for being good.
 
-use crate::common::{AS_ROOT, IPCMARK, Place, Said, asked, assert_none_failed, has, read, run, skip};
+use crate::common::{
+    AS_ROOT, IPCMARK, Place, Running, Said, asked, assert_none_failed, endpoints_at_once, has, read, run, skip,
+};
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, CardKind, Support};
-use model::record::{Outcome, Results, Sample};
+use model::record::{Outcome, Record, Results, Sample};
 use model::summary::StepTime;
 use model::{Params, Peers, Workload};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -50,6 +53,37 @@ fn moves(place: &Place) -> BTreeMap<String, BTreeMap<String, u64>> {
         }
     }
     of_all
+}
+
+#[test]
+fn slices_of_endpoints_that_were_moved_are_counted_and_not_measured() {
+    let otherwise = "what is said of endpoints that were moved";
+    let own = sched_getaffinity(None).unwrap();
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| own.is_set(*cpu)).collect();
+    let [first, second, ..] = cpus[..] else { return skip("there is one CPU", otherwise) };
+    let place = Place::new();
+    let placement = format!("cpus={first},{first}");
+    let arguments = ["run", "pipe", "-w", "latency", "-s", "1", "--time", "4s", "-o", "results.jsonl", "-p"];
+    let mut running = Running::start(place.ipcmark(arguments).arg(&placement));
+    let mut elsewhere = CpuSet::new();
+    elsewhere.set(second);
+    // Whichever endpoint there is, at any time, so that slices of some are under way or still to come.
+    while running.lives() {
+        for endpoint in endpoints_at_once(running.pid()) {
+            // It may have ended.
+            let _ = sched_setaffinity(rustix::process::Pid::from_raw(endpoint.pid), &elsewhere);
+        }
+    }
+    let said = running.finish();
+    let results = read(&place.path("results.jsonl"));
+    let strayed: Vec<&Record> =
+        results.records.iter().filter(|record| !record.elsewhere.is_nothing()).collect();
+    assert!(!strayed.is_empty(), "nothing was noticed\n{said}");
+    for record in strayed {
+        assert!(record.elsewhere.cpus.contains(&(second as u32)), "{:?}\n{said}", record.elsewhere);
+    }
+    let flat = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&format!("not on the CPUs of the placement, but on CPU {second}")), "{said}");
 }
 
 #[test]

@@ -113,6 +113,7 @@ impl MessageFile for TemporaryFile {
             asked: None,
             got: self.file_system.to_owned(),
             clamped: false,
+            usual: None,
         }]
     }
 }

@@ -161,6 +161,7 @@ fn quota_setting(needed_bytes: u64, got_bytes: Option<u64>) -> Setting {
         asked: Some(Size(needed_bytes).to_string()),
         got: got_bytes.map_or("unlimited".to_owned(), |bytes| Size(bytes).to_string()),
         clamped: got_bytes.is_some_and(|got| got < needed_bytes),
+        usual: None,
     }
 }
 

@@ -148,13 +148,20 @@ fn claim<W: WaitStrategy>(
 fn settings(params: &Params, geometry: RingGeometry) -> Vec<Setting> {
     let asked = params.size(&ShmRing::CARD, "capacity");
     let got = Size(geometry.bulk_bytes() as u64);
-    let fixed = |name: &str, got: String| Setting { name: name.to_owned(), asked: None, got, clamped: false };
+    let fixed = |name: &str, got: String| Setting {
+        name: name.to_owned(),
+        asked: None,
+        got,
+        clamped: false,
+        usual: None,
+    };
     vec![
         Setting {
             name: "ring capacity".to_owned(),
             asked: asked.map(|size| size.to_string()),
             got: got.to_string(),
             clamped: asked.is_some_and(|size| size != got),
+            usual: None,
         },
         fixed("ring slots", geometry.slots().to_string()),
         fixed("ring piece", Size(geometry.piece_bytes() as u64).to_string()),

@@ -100,6 +100,9 @@ fn largest(params: &Params) -> Option<u64> {
     limit("msgmax").into_iter().chain(holds).min()
 }
 
+/// What kernel.msgmnb is on a host that does not set it (`MSGMNB` in the kernel's `include/uapi/linux/msg.h`).
+const USUAL_QUEUE_BYTES: u64 = 16384;
+
 /// Sizes `queue` as `params` ask.
 fn set_capacity(queue: &SysvMessageQueue, params: &Params) -> Result<Setting, Failure> {
     let asked = self::queue(params);
@@ -109,6 +112,7 @@ fn set_capacity(queue: &SysvMessageQueue, params: &Params) -> Result<Setting, Fa
         asked: asked.map(|bytes| Size(bytes).to_string()),
         got: Size(got).to_string(),
         clamped: asked.is_some_and(|asked| asked != got),
+        usual: asked.is_none().then(|| Size(USUAL_QUEUE_BYTES).to_string()),
     })
 }
 

@@ -80,6 +80,7 @@ impl Endpoint for UringZcEndpoint {
             asked: Some(sends.to_string()),
             got: format!("{}, and {copied} that the kernel copied", sends - copied),
             clamped: copied > 0,
+            usual: None,
         });
         self.settings.iter().cloned().chain(outcome).collect()
     }

@@ -164,7 +164,7 @@ impl OutgoingPool for CompletionPool {
                     "{without} without a copy, {} copied after all, {in_flight} not reported yet, and {} ordinary sends",
                     self.copied, self.ordinary
                 ),
-                clamped: self.copied + self.ordinary > 0,
+                clamped: self.copied + self.ordinary > 0, usual: None,
             });
         }
         settings

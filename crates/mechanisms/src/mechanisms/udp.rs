@@ -247,6 +247,7 @@ impl UdpEndpoint {
                 asked: asked.map(|count| count.to_string()),
                 got: most.to_string(),
                 clamped: asked.is_some_and(|count| count != most),
+                usual: None,
             });
             Some(Window { most, step, size_bytes, bytes: 0, messages: 0 })
         } else {

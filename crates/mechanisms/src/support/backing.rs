@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use sys::name::ObjectName;
 use sys::shared_memory::SharedMemory;
 use sys::sysv::{self, SysvKey, SysvKind};
-use sys::{Failure, OrFail};
+use sys::{Errno, Failure, OrFail};
 
 /// The parameter that says which kind of memory is shared.
 pub(crate) const MEMORY: Param = Param {
@@ -79,7 +79,9 @@ impl MemoryRequest<'_> {
         match (kind, named) {
             (Some("posix" | "sysv" | "file"), no @ Support::No { .. }) => no,
             (Some("posix"), _) => support_of(
-                nameless(Path::new(OBJECTS)).and_then(|fd| SharedMemory::create_file(fd, len_bytes)),
+                nameless(Path::new(OBJECTS))
+                    .and_then(|fd| SharedMemory::create_file(fd, len_bytes))
+                    .map_err(of_objects),
             ),
             // Not every file system has files without a name.
             (Some("file"), _) => nameless(&std::env::temp_dir())
@@ -111,7 +113,7 @@ impl MemoryRequest<'_> {
                 let object = trial.posix_name("memory");
                 let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
                 let (fd, registered) = trial.make_named(ObjectName::PosixShm(object.clone()), || {
-                    shm::open(&object, flags, OWNERS).or_fail("shm_open", &object)
+                    shm::open(&object, flags, OWNERS).or_fail("shm_open", &object).map_err(of_objects)
                 })?;
                 (SharedMemory::create_file(fd, len_bytes)?, Named::Object { _registered: registered })
             }
@@ -160,6 +162,17 @@ impl MemoryRequest<'_> {
             Some("huge") => SharedMemory::open_huge(fd, len_bytes),
             _ => SharedMemory::open(fd, len_bytes),
         }
+    }
+}
+
+/// The failure of what is made in [`OBJECTS`], where no other TMPDIR helps.
+fn of_objects(failure: Failure) -> Failure {
+    match failure.errno {
+        Some(Errno::ROFS | Errno::NOENT | Errno::NOTDIR | Errno::OPNOTSUPP) => Failure {
+            next: format!("POSIX objects lie in {OBJECTS}: 'ipcmark doctor' says what to do (shared-memory)"),
+            ..failure
+        },
+        _ => failure,
     }
 }
 

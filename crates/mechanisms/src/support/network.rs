@@ -114,6 +114,7 @@ pub(crate) fn strangers_setting(strangers: usize) -> Option<Setting> {
         asked: None,
         got: strangers.to_string(),
         clamped: true,
+        usual: None,
     })
 }
 

@@ -5,6 +5,7 @@ use model::card::Card;
 use model::record::Setting;
 use model::{Domain, Param, Params};
 use rustix::fd::OwnedFd;
+use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 use sys::{Failure, OrFail};
 
@@ -28,21 +29,27 @@ pub(crate) fn pipe_pair(params: &Params, card: &Card) -> Result<(Fds, Fds, Vec<S
     Ok((client, Fds { input: server_input, output: server_output }, vec![capacity]))
 }
 
-/// Sets the capacity of `pipes`, if one is asked for (fcntl(2), `F_SETPIPE_SZ`). Returns what they have.
+/// The pages that a new pipe has; two, where the pipes of its user have more than pipe-user-pages-soft together (pipe(7)).
+const USUAL_PAGES: usize = 16;
+
+/// Sets the capacity of `pipes`, if one is asked for (fcntl(2), `F_SETPIPE_SZ`). Returns what the smallest of them has.
 pub(crate) fn set_capacity(pipes: &[&OwnedFd], params: &Params, card: &Card) -> Result<Setting, Failure> {
     let asked = params.size(card, CAPACITY.name);
-    let mut got = 0;
+    let mut least: Option<usize> = None;
     for pipe in pipes {
         if let Some(size) = asked {
             fcntl_setpipe_size(pipe, size.as_usize())
                 .or_fail("fcntl(F_SETPIPE_SZ)", format!("{}:capacity={size}", card.name))?;
         }
-        got = fcntl_getpipe_size(pipe).or_fail("fcntl(F_GETPIPE_SZ)", card.name)?;
+        let got = fcntl_getpipe_size(pipe).or_fail("fcntl(F_GETPIPE_SZ)", card.name)?;
+        least = Some(least.map_or(got, |least| least.min(got)));
     }
+    let got = least.unwrap_or(0);
     Ok(Setting {
         name: "pipe capacity".to_owned(),
         asked: asked.map(|size| size.to_string()),
         got: got.to_string(),
         clamped: asked.is_some_and(|size| size.as_usize() != got),
+        usual: asked.is_none().then(|| USUAL_PAGES.saturating_mul(page_size()).to_string()),
     })
 }

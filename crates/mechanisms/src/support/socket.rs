@@ -51,6 +51,7 @@ pub(crate) fn set_busy_polling(
     let setting = |asked, got| Setting {
         name: "SO_BUSY_POLL".to_owned(),
         clamped: got != asked,
+        usual: None,
         asked: Some(asked),
         got,
     };
@@ -95,14 +96,29 @@ impl Buffers {
         let receive_got = sockopt::socket_recv_buffer_size(socket).or_fail("getsockopt(SO_RCVBUF)", name)?;
         // The kernel doubles what is asked, to cover its own overhead (socket(7)). So twice the size means that the
         // kernel gave what was asked.
+        let usual = usual_buffer_bytes(socket).or_fail("getsockopt(SO_DOMAIN)", name)?;
         let setting = |name: &str, asked: Option<Size>, got: usize| Setting {
             name: name.to_owned(),
             asked: asked.map(|size| size.to_string()),
             got: got.to_string(),
             clamped: asked.is_some_and(|size| got != 2 * size.as_usize()),
+            usual: usual.filter(|_| asked.is_none()).map(|bytes| bytes.to_string()),
         };
         Ok(vec![setting("SO_SNDBUF", self.send, send_got), setting("SO_RCVBUF", self.receive, receive_got)])
     }
+}
+
+/// What the buffers of `socket` have on a host that sets neither net.core.rmem_default nor wmem_default; `None` where the kernel sizes
+/// them by the connection, as TCP does, or that is not known of this architecture.
+fn usual_buffer_bytes(socket: &OwnedFd) -> Result<Option<usize>, Errno> {
+    /// `SK_WMEM_DEFAULT` of the kernel's `include/net/sock.h`, where cache lines have 64 bytes.
+    const USUAL_BYTES: usize = 212_992;
+    let has_such_lines = cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
+    let domain = sockopt::socket_domain(socket)?;
+    let is_datagram = sockopt::socket_type(socket)? == SocketType::DGRAM;
+    let is_fixed = domain == AddressFamily::UNIX
+        || (is_datagram && (domain == AddressFamily::INET || domain == AddressFamily::INET6));
+    Ok((has_such_lines && is_fixed).then_some(USUAL_BYTES))
 }
 
 /// Sets the buffers of `socket` as `params` ask. Returns what it has, or nothing if the mechanism has no such

@@ -69,6 +69,7 @@ pub(crate) fn listener_address<C: Connection>(trial: &TrialContext<'_>) -> Resul
                 asked: None,
                 got: "abstract: a pair has nothing to connect to".to_owned(),
                 clamped: false,
+                usual: None,
             };
             Ok(ListenerAddress { setting: Some(setting), ..abstract_name().into() })
         }

@@ -108,7 +108,7 @@ pub(crate) fn several(name: &str, count: usize, size_bytes: usize) -> Setting {
 
 /// A setting that the endpoint chose itself.
 fn own(name: &str, got: String) -> Setting {
-    Setting { name: name.to_owned(), asked: None, got, clamped: false }
+    Setting { name: name.to_owned(), asked: None, got, clamped: false, usual: None }
 }
 
 impl Endpoint for UringEndpoint {

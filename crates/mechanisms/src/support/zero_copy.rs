@@ -198,7 +198,7 @@ impl<W: PageTransfer> OutgoingPool for ReusedPool<W> {
 /// The setting that says how large a pool is.
 pub(crate) fn pool_setting(len_bytes: usize) -> Setting {
     let got = Size(len_bytes as u64).to_string();
-    Setting { name: "zero-copy pool".to_owned(), asked: None, got, clamped: false }
+    Setting { name: "zero-copy pool".to_owned(), asked: None, got, clamped: false, usual: None }
 }
 
 /// Where in a pool the next part lies: behind the one before, and never across the end of the pool.

@@ -122,6 +122,10 @@ const COLUMNS: &[Column] = &[
     ("server_host_retransmitted", |row| row.server_network(|n| shown(n.host_retransmitted))),
     ("server_host_udp_errors", |row| row.server_network(|n| shown(n.host_udp_errors))),
     ("server_host_udp_no_room", |row| row.server_network(|n| shown(n.host_udp_no_room))),
+    ("total_ns", |row| row.and(|s| s.total_ns)),
+    ("stalled_slices", |row| row.of(|s| s.stalls.map_or(0, |stalls| stalls.slices))),
+    ("longest_stall_ns", |row| row.and(|s| Some(s.stalls?.longest_ns))),
+    ("elsewhere_slices", |row| Some(row.analysed.record.elsewhere.slices.to_string())),
 ];
 
 impl Row<'_> {

@@ -7,7 +7,7 @@ use crate::words::hidden;
 use analysis::analysed::{AnalysedRecord, AnalysedResults};
 use analysis::study::evaluated::EvaluatedStudy;
 use model::Case;
-use model::record::{Header, Outcome, Record, Results, RunEnd, Setting};
+use model::record::{Elsewhere, Header, Outcome, Record, Results, RunEnd, Setting};
 use model::summary::Summary;
 use model::warning::Warning;
 use serde::Serialize;
@@ -33,13 +33,25 @@ struct Summarised<'a> {
     /// `null` when there are no samples.
     summary: Option<&'a Summary>,
     settings: &'a [Setting],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<&'a Elsewhere>,
     warnings: &'a [Warning],
 }
 
 impl<'a> Summarised<'a> {
     fn of(analysed: &'a AnalysedRecord<'_>) -> Self {
-        let Record { case, floor, outcome, samples: _, summary: _, settings, warnings } = analysed.record;
-        Self { case, floor: *floor, outcome, summary: analysed.summary.as_ref(), settings, warnings }
+        let Record { case, floor, outcome, samples: _, summary: _, settings, elsewhere, warnings } =
+            analysed.record;
+        let elsewhere = (!elsewhere.is_nothing()).then_some(elsewhere);
+        Self {
+            case,
+            floor: *floor,
+            outcome,
+            summary: analysed.summary.as_ref(),
+            settings,
+            elsewhere,
+            warnings,
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use model::Invalid;
 use model::record::{Fact, Host, Outcome, Record, Results};
 use model::units::Unit;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TEMPLATE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
@@ -385,6 +385,11 @@ fn environment(host: &Host) -> Vec<(String, String)> {
         ("scheduler's tick", text(&host.tick_ns, |tick| time(*tick as f64).unwrap_or_default())),
         ("load at start", text(&host.load, ToString::to_string)),
         ("memory", text(&host.memory_bytes, |bytes| format!("{bytes} bytes"))),
+        ("a new pipe holds", text(&host.pipe_bytes, |bytes| format!("{bytes} bytes"))),
+        ("control group", text(&host.control_group, named)),
+        ("queueing of interfaces", text(&host.queueing, named)),
+        ("security modules", same(&host.security_modules)),
+        ("BPF programs", text(&host.bpf_programs, named)),
     ];
     let facts = facts.into_iter().map(|(label, value)| (label.to_owned(), value));
     let mitigations = match &host.mitigations {
@@ -395,4 +400,10 @@ fn environment(host: &Host) -> Vec<(String, String)> {
     };
     let limits = host.limits.iter().map(|(name, value)| (format!("limit: {}", clean(name)), same(value)));
     facts.chain(mitigations).chain(limits).collect()
+}
+
+/// What a fact has by name, in one line.
+fn named<T: ToString>(map: &BTreeMap<String, T>) -> String {
+    let each = map.iter().map(|(name, value)| format!("{} {}", clean(name), clean(&value.to_string())));
+    each.collect::<Vec<_>>().join(", ")
 }

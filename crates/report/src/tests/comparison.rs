@@ -33,7 +33,7 @@ fn ratios() -> Vec<compare::PairedRatios> {
 }
 
 fn pairs() -> Vec<compare::PairedComparison> {
-    compare::compare_paired(&ratios(), compare::ComparisonOptions::interleaved())
+    compare::compare_paired(&ratios(), 34e9, compare::ComparisonOptions::interleaved())
 }
 
 #[test]
@@ -148,8 +148,8 @@ fn pairs_in_80_columns() {
         4K same-core
       tcp against pipe, latency 4K       4            -       -  cannot tell
         same-core
-      tcp against pipe, latency 4K same-core: 4 pairs of trials are fewer than the 8
-        needed: give it more time
+      tcp against pipe, latency 4K same-core: 4 pairs of trials allow no interval,
+        which takes 8: give it --time 75s
 
     notes
       trials  pairs of trials alive at once

@@ -97,7 +97,7 @@ proptest! {
         let compared = compare(&results) + &compare(&fixture::results());
         let quadruple = compare::QuadrupleRatio { log_ratio: number, speed: None };
         let pair = compare::PairedRatios { name: text.clone(), mechanism: text.clone(), trial_pairs: vec![vec![quadruple]; 10] };
-        let paired = paired(&compare::compare_paired(&[pair], compare::ComparisonOptions::default()), &style);
+        let paired = paired(&compare::compare_paired(&[pair], 1e9, compare::ComparisonOptions::default()), &style);
         for line in matrix(&results, &style).lines() {
             prop_assert!(columns(line) <= width.max(60), "{} columns: {line}", columns(line));
             prop_assert_eq!(line, line.trim_end());

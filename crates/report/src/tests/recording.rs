@@ -76,10 +76,22 @@ fn the_summary_fits_80_columns_and_says_what_it_cost() {
         let shown = recording(&AnalysedScenario::of(&scenario), &Style::default());
         assert!(shown.lines().all(|line| crate::words::width(line) <= 80), "{shown}");
         let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        for says in ["by +4.0% (-1.0% to +9.0%)", "20% of the CPU time", "44.0 µs", "What is not in it"] {
+        let cost = "took 4.0% more time while it was recorded (1.0% less time to 9.0% more time)";
+        for says in [cost, "20% of the CPU time", "44.0 µs", "What is not in it"] {
             assert!(words.contains(says), "{says}: {shown}");
         }
     }
+}
+
+#[test]
+fn a_program_that_took_several_times_the_time_is_not_said_to_have_changed_by_percents() {
+    let mut scenario = chain(1, "a");
+    let recorded = scenario.recorded.as_mut().unwrap();
+    (recorded.slowdown, recorded.slowdown_interval) = (Some(1.68), Some([1.5, 1.9]));
+    let shown = recording(&AnalysedScenario::of(&scenario), &Style::default());
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let says = "took 2.68 times the time while it was recorded (2.50 times the time to 2.90 times the time)";
+    assert!(words.contains(says), "{shown}");
 }
 
 #[test]

@@ -68,7 +68,18 @@ pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
         tail: pair.verdict.to_string(),
         tone: tone(pair.verdict),
     };
-    let reasons = pairs.iter().filter_map(|pair| Some((pair.reason.as_deref()?, clean(&pair.name))));
+    let strayed: Vec<Option<String>> = pairs
+        .iter()
+        .map(|pair| {
+            Some(format!(
+                "{}: they do not count, nor what was measured beside them",
+                pair.elsewhere.as_ref()?
+            ))
+        })
+        .collect();
+    let reasons = pairs.iter().zip(&strayed).flat_map(|(pair, strayed)| {
+        [pair.reason.as_deref(), strayed.as_deref()].into_iter().flatten().map(|why| (why, clean(&pair.name)))
+    });
     let block = Block {
         heading: "B against A, interleaved".to_owned(),
         rows_are: "pair",

@@ -5,7 +5,7 @@
 use crate::quantity::percent;
 use crate::words::clean;
 use model::Record;
-use model::units::{format_ns, three_digits};
+use model::units::{format_ns, format_rate, format_time_ratio, three_digits};
 use model::warning::Warning;
 
 /// What stands for one kind of warning.
@@ -31,9 +31,27 @@ pub(crate) fn mark(warning: &Warning) -> Mark {
     let (sign, title, meaning) = match warning {
         Warning::Unsettled { .. } => (Some('!'), "unsettled", "the 95% interval is wider than was asked for"),
         Warning::TwoModes { .. } => (Some('m'), "two modes", "the slices fall into a fast and a slow group"),
+        Warning::Stalled { .. } => {
+            (Some('s'), "stalled", "slices stood still for long, and most of their time is that")
+        }
+        Warning::Totals { .. } => (
+            Some('t'),
+            "totals",
+            "the time of all slices over all their iterations is far from the median of the slices",
+        ),
         Warning::Clamped { .. } => {
             (Some('c'), "clamped", "the kernel granted another value than was asked for")
         }
+        Warning::Unusual { .. } => (
+            Some('d'),
+            "not default",
+            "nothing was asked for, and the kernel gave another value than it usually does",
+        ),
+        Warning::Elsewhere(_) => (
+            Some('e'),
+            "elsewhere",
+            "an endpoint was moved away from its CPU; slices in which it was do not count",
+        ),
         Warning::Preempted { .. } => {
             (Some('p'), "preempted", "an endpoint that spins lost its CPU to another task")
         }
@@ -63,16 +81,24 @@ pub(crate) fn numbers(warning: &Warning) -> Option<String> {
             slow_speed
                 .map_or(String::new(), |speed| format!(", the host then at {} of its speed", percent(speed)))
         )),
+        Warning::Stalled { slices, of, longest_ns } => {
+            Some(format!("{slices} of {of} slices, the longest for {}", format_ns(*longest_ns)))
+        }
+        Warning::Totals { total_ns, bytes_per_s, .. } => {
+            let rate = bytes_per_s.map(|rate| format!(", {}", format_rate(rate)));
+            Some(format!("{} an iteration in all{}", format_ns(*total_ns), rate.unwrap_or_default()))
+        }
         Warning::Clamped { name, asked, got } => {
             Some(format!("{} asked for {}, got {}", clean(name), clean(asked), clean(got)))
         }
+        Warning::Unusual { name, usual, got } => {
+            Some(format!("{} usually {}, here {}", clean(name), clean(usual), clean(got)))
+        }
+        Warning::Elsewhere(elsewhere) => Some(elsewhere.to_string()),
         Warning::Preempted { per_iteration } => {
             Some(format!("{} times per iteration", three_digits(*per_iteration)))
         }
-        Warning::InstrumentEffect { ratio } if *ratio >= 1.0 => {
-            Some(format!("{} slower", percent(ratio - 1.0)))
-        }
-        Warning::InstrumentEffect { ratio } => Some(format!("{} faster", percent(1.0 - ratio))),
+        Warning::InstrumentEffect { ratio } => Some(format_time_ratio(*ratio)),
     }
 }
 

@@ -319,7 +319,8 @@ impl Cell {
             (Outcome::Missed { .. }, _) | (_, None) => analysed.outcome_name().to_owned(),
             (_, Some(summary)) => column.bare(summary).unwrap_or_else(|| "-".to_owned()),
         };
-        let signs: BTreeSet<char> = shown_marks(analysed).filter_map(|mark| mark.sign).collect();
+        let signs: BTreeSet<char> =
+            shown_warnings(analysed).filter_map(|warning| marks::mark(warning).sign).collect();
         let signs: String = signs.into_iter().collect();
         // A letter behind a unit would read as a part of it.
         let blank = if signs.starts_with(char::is_alphabetic) { " " } else { "" };
@@ -327,13 +328,33 @@ impl Cell {
     }
 }
 
-/// The marks of the warnings that concern what is shown here, and not percentiles or CPU time.
-fn shown_marks<'a>(analysed: &'a AnalysedRecord<'_>) -> impl Iterator<Item = Mark> + 'a {
-    let warnings = analysed.record.warnings.iter();
+/// The warnings that concern what is shown here, and not percentiles or CPU time.
+fn shown_warnings<'a>(analysed: &'a AnalysedRecord<'_>) -> impl Iterator<Item = &'a Warning> + 'a {
     let concern = |warning: &&Warning| {
         !matches!(warning, Warning::InstrumentEffect { .. } | Warning::SampledCpuSplit { .. })
     };
-    warnings.filter(concern).map(marks::mark)
+    analysed.record.warnings.iter().filter(concern)
+}
+
+/// The numbers of `warning`, where without them the value beside which its sign stands would be taken for another.
+fn told(warning: &Warning) -> Option<String> {
+    match warning {
+        Warning::Unsettled { .. } | Warning::TwoModes { .. } | Warning::Preempted { .. } => None,
+        _ => marks::numbers(warning),
+    }
+}
+
+/// What was told first, and of which mechanisms.
+fn examples(told: Vec<(String, Vec<String>)>) -> String {
+    /// The rest is told by the detailed form.
+    const MOST: usize = 3;
+    let more = if told.len() > MOST { "; --detail shows all" } else { "" };
+    let each = told.into_iter().take(MOST).map(|(numbers, mut names)| {
+        names.dedup();
+        format!("{} {numbers}", names.join(", "))
+    });
+    let each = each.collect::<Vec<_>>().join("; ");
+    if each.is_empty() { each } else { format!(": {each}{more}") }
 }
 
 /// Operations under their heading, as many in a line as fit.
@@ -407,12 +428,16 @@ fn unmeasured(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
 
 /// What the signs mean, of those that occur, and where there is more.
 fn footnotes(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
-    let occur = grouped(analysed.records.iter().flat_map(shown_marks).map(|mark| (mark, ())));
-    let note = |(mark, _): (Mark, Vec<()>)| {
+    let warnings = analysed.records.iter().flat_map(|analysed| {
+        let of = name(&analysed.record.case);
+        shown_warnings(analysed).map(move |warning| (marks::mark(warning), (told(warning), of.clone())))
+    });
+    let note = |(mark, cases): (Mark, Vec<(Option<String>, String)>)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();
-        (sign, format!("{}: {}", mark.title, mark.meaning))
+        let told = cases.into_iter().filter_map(|(told, name)| Some((told?, name)));
+        (sign, format!("{}: {}{}", mark.title, mark.meaning, examples(grouped(told))))
     };
-    let notes: Vec<(String, String)> = occur.into_iter().map(note).collect();
+    let notes: Vec<(String, String)> = grouped(warnings).into_iter().map(note).collect();
     let more = "--detail shows every case with intervals, percentiles and CPU time";
     let unknown = analysed.leaders.iter().any(|leader| has_no_interval(&analysed.records[leader.best]));
     let unknown = unknown.then_some("too few trials for intervals: others may be as fast as the fastest");

@@ -6,7 +6,7 @@ use crate::quantity::{Kind, percent, time};
 use crate::words::{clean, wrap};
 use analysis::recording::AnalysedScenario;
 use model::scenario::{Begin, Concurrency, Flow, Mix, MixValue, Process, Recording};
-use model::units::three_digits;
+use model::units::{format_time_ratio, three_digits};
 
 /// What stands for what was not recorded.
 const NOTHING: &str = "-";
@@ -41,10 +41,10 @@ pub(crate) fn head(analysed: &AnalysedScenario) -> String {
 
 fn cost(recorded: &Recording) -> String {
     let Some(slowdown) = recorded.slowdown else { return String::new() };
-    let signed = |share: f64| format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share.abs()));
+    let took = |share: f64| format_time_ratio(1.0 + share);
     let interval =
-        recorded.slowdown_interval.map(|[low, high]| format!(" ({} to {})", signed(low), signed(high)));
-    format!(", which changed its pace by {}{}", signed(slowdown), interval.unwrap_or_default())
+        recorded.slowdown_interval.map(|[low, high]| format!(" ({} to {})", took(low), took(high)));
+    format!("; what it does took {} while it was recorded{}", took(slowdown), interval.unwrap_or_default())
 }
 
 /// The sentences on what is not in the scenario.

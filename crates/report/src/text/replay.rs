@@ -96,7 +96,13 @@ fn flows(one: &AnalysedReplay, style: &Style) -> Vec<String> {
             clean(&format!("{}: {} asked for {asked}, got {}", flow.name, setting.name, setting.got))
         })
     });
-    let below = clamped.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
+    let unusual = one.flows.iter().flat_map(|flow| {
+        flow.settings.iter().filter_map(|setting| {
+            let usual = setting.missed_usual()?;
+            Some(clean(&format!("{}: {} usually {usual}, here {}", flow.name, setting.name, setting.got)))
+        })
+    });
+    let below = clamped.chain(unusual).flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
     grid(&Grid { heading: "Flows".to_owned(), columns, rows, below }, style)
 }
 

@@ -164,6 +164,9 @@ pub(super) fn refusal(call: &str, error: &std::io::Error) -> Failure {
         (_, Some(libc::EPERM | libc::EACCES)) => {
             "the container's seccomp profile or a security module forbids io_uring: allow io_uring_setup, io_uring_enter and io_uring_register"
         }
+        (_, Some(libc::EOPNOTSUPP)) => {
+            "the kernel, or its sandbox, has io_uring switched off: take a mechanism without it"
+        }
         (_, Some(libc::EINVAL)) => "the kernel is too old: use Linux 6.1 or newer",
         (_, Some(libc::ENOSYS)) => "use a kernel with CONFIG_IO_URING, and a container that allows it",
         (_, Some(libc::ENOMEM)) => "out of memory that may be locked: raise 'ulimit -l'",

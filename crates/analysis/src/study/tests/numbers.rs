@@ -113,7 +113,8 @@ fn a_setting_is_of_the_size_that_is_named() {
     let mut results = results();
     for (nth, record) in results.records.iter_mut().enumerate() {
         let got = format!("{nth}");
-        record.settings = vec![Setting { name: "B".to_owned(), asked: None, got, clamped: false }];
+        record.settings =
+            vec![Setting { name: "B".to_owned(), asked: None, got, clamped: false, usual: None }];
     }
     let more = "big = 'pipe latency 4K'\n[[study.table]]\nname = 'n'\ntitle = 't'\ncolumns = ['c', 'd']\n\
                 rows = [{ name = 'r', cells = [{ setting = { name = 'B', of = 'big' } }, { setting = { name = 'C', of = 'big' } }] }]";

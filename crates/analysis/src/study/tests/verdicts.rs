@@ -51,6 +51,7 @@ fn a_case_whose_buffers_were_clamped_tests_nothing() {
             asked: Some("1M".to_owned()),
             got: "425984".to_owned(),
             clamped,
+            usual: None,
         };
         results.records.iter_mut().find(is).unwrap().settings = vec![setting(false), setting(true)];
     };
@@ -59,8 +60,13 @@ fn a_case_whose_buffers_were_clamped_tests_nothing() {
     // A buffer that the kernel made larger is as good.
     let small = results.records.iter_mut().find(|record| record.case.size_bytes == Some(Size(1024))).unwrap();
     let got = "4608".to_owned();
-    small.settings =
-        vec![Setting { name: "SO_SNDBUF".to_owned(), asked: Some("1K".to_owned()), got, clamped: true }];
+    small.settings = vec![Setting {
+        name: "SO_SNDBUF".to_owned(),
+        asked: Some("1K".to_owned()),
+        got,
+        clamped: true,
+        usual: None,
+    }];
     let ratio = "of = 'time of tcp / time of pipe'";
     let verdict = |test: &str| verdict_in(&results, test);
     assert_eq!(verdict(&format!("{{ {ratio}, sizes = '1K,2K', at_least = 1 }}")), StudyVerdict::Holds);

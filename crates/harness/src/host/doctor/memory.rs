@@ -3,6 +3,8 @@
 use super::finding::{Finding, Severity};
 use super::here::Here;
 use crate::host::files::meminfo_bytes;
+use crate::host::limits;
+use model::units::Size;
 use std::collections::BTreeSet;
 
 /// `Documentation/admin-guide/sysctl/kernel.rst`, "numa_balancing".
@@ -44,6 +46,16 @@ pub(super) fn huge_pages(here: &Here<'_>) -> Option<Finding> {
     let finding =
         Finding::new(Severity::Limits, "huge-pages", "transparent huge pages are given always", why);
     Some(finding.mended_by(here.write("madvise", "sys/kernel/mm/transparent_hugepage/enabled")))
+}
+
+/// `memory.max` of `cgroups(7)`.
+pub(super) fn group_memory(here: &Here<'_>) -> Option<Finding> {
+    const ENOUGH: u64 = 512 << 20;
+    let most = limits::memory_bytes(here.root).filter(|bytes| *bytes < ENOUGH)?;
+    let what = format!("a control group may have {} of memory", Size(most >> 20 << 20));
+    let why = "fewer trials are alive at once, so that cases are measured one after the other; what fills it waits for \
+               memory, or is killed";
+    Some(Finding::new(Severity::Limits, "group-memory", what, why))
 }
 
 pub(super) fn swap(here: &Here<'_>) -> Option<Finding> {
@@ -93,6 +105,14 @@ mod tests {
         let always = |host: &mut Host| host.transparent_huge_pages = Fact::Known("always".to_owned());
         let command = Some("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
         assert_finds(finding(huge_pages, always, &[]), Severity::Limits, "always", command);
+    }
+
+    #[test]
+    fn little_memory_of_a_control_group_is_found() {
+        let most = |most| [("sys/fs/cgroup/user.slice/memory.max", most)];
+        let found = finding(group_memory, AS_IS, &most("67108864\n"));
+        assert_finds(found, Severity::Limits, "64M of memory", None);
+        assert_eq!(finding(group_memory, AS_IS, &most("max\n")), None);
     }
 
     #[test]

@@ -6,7 +6,9 @@
 
 use super::finding::Finding;
 use super::here::Here;
-use super::{clock, cpu, ipc_limits, memory, network, observation, power, security, speed, virtualisation};
+use super::{
+    clock, cpu, devices, ipc_limits, memory, network, observation, power, security, speed, virtualisation,
+};
 use crate::host::speed::CpuReadings;
 use model::record::Host;
 use std::path::Path;
@@ -22,7 +24,7 @@ pub fn findings(host: &Host, readings: &[CpuReadings], root: &Path) -> Vec<Findi
 
 type Rule = fn(&Here<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 34] = [
+const RULES: [Rule; 49] = [
     virtualisation::emulation,
     virtualisation::kernel_imitation,
     observation::tracer,
@@ -52,11 +54,26 @@ const RULES: [Rule; 34] = [
     memory::swap,
     security::seccomp,
     security::mitigations,
+    security::modules,
+    security::programs,
     cpu::autogroup,
+    ipc_limits::pipe_pages,
     ipc_limits::pipe_size,
+    ipc_limits::message_queues,
+    network::loopback,
+    network::loopback_queue,
+    network::congestion_control,
+    network::default_buffers,
     network::socket_buffers,
+    network::connection_queue,
     network::datagram_queue,
     ipc_limits::open_files,
+    ipc_limits::locked_memory,
+    ipc_limits::processes,
+    memory::group_memory,
+    devices::shared_memory,
+    devices::message_queue_names,
+    devices::pseudo_terminals,
 ];
 
 #[cfg(test)]

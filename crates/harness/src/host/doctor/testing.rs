@@ -41,6 +41,11 @@ pub(super) fn good() -> Host {
         load: Fact::Known(0.1),
         memory_bytes: Fact::Known(1 << 30),
         limits: limits.into_iter().map(|(name, value)| (name.to_owned(), known(value))).collect(),
+        pipe_bytes: Fact::Known(65536),
+        control_group: Fact::Unknown(String::new()),
+        queueing: Fact::Unknown(String::new()),
+        security_modules: Fact::Unknown(String::new()),
+        bpf_programs: Fact::Unknown(String::new()),
     }
 }
 
