@@ -104,7 +104,8 @@ struct Subject<'a> {
 impl<'a> Subject<'a> {
     fn start(tested: &Tested<'a>) -> Result<Self, String> {
         let mut command = tested.via.command(&[]);
-        let (control, child) = over_streams(command.stderr(nowhere().map_err(text)?), tested.via).map_err(text)?;
+        let (control, child) =
+            over_streams(command.stderr(nowhere().map_err(text)?), tested.via).map_err(text)?;
         Ok(Self { control: Some(control), child, interrupted: tested.interrupted, said: Cell::new(0) })
     }
 

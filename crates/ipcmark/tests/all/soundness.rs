@@ -4,7 +4,8 @@
 //! that this machine makes is tested for being good.
 
 use crate::common::{
-    AS_ROOT, IPCMARK, Place, Running, Said, asked, assert_none_failed, endpoints_at_once, has, read, run, skip,
+    AS_ROOT, IPCMARK, Place, Running, Said, asked, assert_none_failed, endpoints_at_once, has, read, run,
+    skip,
 };
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, CardKind, Support};
