@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use harness::host::topology::{format_cpulist, parse_cpulist};
 use libfuzzer_sys::fuzz_target;
 use model::Inject;
+use model::cpu_list::{format_cpulist, parse_cpulist};
 use report::Format;
 use sys::name::ObjectName;
 

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 type Needed = (fn() -> bool, &'static str);
 
 /// What tests need.
-pub const OF_TESTS: [Needed; 12] = [
+pub const OF_TESTS: [Needed; 14] = [
     (|| any_runs(&["strace"]), "strace"),
     (|| any_runs(&["perf"]), "linux-perf"),
     (|| any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
@@ -28,6 +28,8 @@ pub const OF_TESTS: [Needed; 12] = [
     (|| is_here_or_unwanted("slurmctld"), "slurmctld"),
     (|| is_here_or_unwanted("slurmd"), "slurmd"),
     (|| is_here_or_unwanted("sinfo"), "slurm-client"),
+    (|| runs_with("busybox", "true"), "busybox"),
+    (|| runs_with("iptables", "-V"), "iptables"),
     (|| runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
 ];
 /// What a release needs.

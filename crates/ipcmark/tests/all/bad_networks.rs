@@ -25,7 +25,7 @@ fn with_firewall(untested: &str) -> Option<TwoHosts> {
     }
     let hosts = TwoHosts::new(untested)?;
     if !rule(&hosts, "-p icmp -j ACCEPT") {
-        skip("iptables makes no rule here", untested);
+        skip("iptables makes no rule here; run `sudo cargo xtask test`", untested);
         return None;
     }
     Some(hosts)

@@ -3,7 +3,7 @@
 
 use crate::common::{
     GONE_WITHIN, IPCMARK, Place, Process, Running, asked, assert_none_failed, has, read, run, send, skip,
-    wait_until,
+    tool_is_missing, wait_until,
 };
 use crate::remote::TwoHosts;
 use rustix::process::Signal;
@@ -99,7 +99,7 @@ fn beside_a_neighbour(place: &Place, way: &str, rest: [&str; 2], command: &mut C
 fn a_neighbour_who_reads_every_command_line_gets_nothing_overwritten_and_nothing_run() {
     let untested = "neighbours of a pushed copy are not tested";
     if !rustix::process::geteuid().is_root() {
-        return skip("the tests do not run as root", untested);
+        return skip("the tests do not run as root; run `sudo cargo xtask test`", untested);
     }
     if !has("python3", "python3", untested) || !has("setpriv", "util-linux", untested) {
         return;
@@ -207,7 +207,7 @@ fn a_copy_is_pushed_by_the_tools_of_busybox() {
     let Some(busybox) =
         ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| fs::exists(path).unwrap_or(false))
     else {
-        return skip("no busybox is here", "pushing with its tools is not tested");
+        return tool_is_missing("busybox", "busybox", "pushing with its tools is not tested");
     };
     let place = Place::new();
     let tools = place.path("tools");

@@ -61,7 +61,9 @@ fn slices_of_endpoints_that_were_moved_are_counted_and_not_measured() {
     let otherwise = "what is said of endpoints that were moved";
     let own = sched_getaffinity(None).unwrap();
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| own.is_set(*cpu)).collect();
-    let [first, second, ..] = cpus[..] else { return skip("there is one CPU", otherwise) };
+    let [first, second, ..] = cpus[..] else {
+        return skip("there is one CPU; run it where there are two", otherwise);
+    };
     let place = Place::new();
     let placement = format!("cpus={first},{first}");
     let arguments = ["run", "pipe", "-w", "latency", "-s", "1", "--time", "4s", "-o", "results.jsonl", "-p"];

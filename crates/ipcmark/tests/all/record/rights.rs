@@ -17,7 +17,10 @@ fn privileged(place: &Place) {
 #[test]
 fn who_would_lose_rights_is_not_traced_unless_that_was_asked_for() {
     if !root() {
-        return skip("it takes root to make a file that gives its rights", "recording a setuid program");
+        return skip(
+            "it takes root to make a file that gives its rights; run `sudo cargo xtask test`",
+            "recording a setuid program",
+        );
     }
     let place = open_place();
     privileged(&place);
