@@ -20,13 +20,22 @@ pub fn complain(text: &str) {
     let _ = say(std::io::stderr(), &visible(text, Commands::None));
 }
 
-/// What the parser of the command line says, an error or help, with colours where it goes to a terminal.
+/// What the parser of the command line says, an error or help, with colours where it goes to a terminal. An error quotes what was
+/// typed: where that has colours of its own, there are none.
 pub fn words_of_parser(said: &clap::Error) -> String {
     let is_terminal =
         if said.use_stderr() { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
     let text = said.render();
-    if is_terminal { text.ansi().to_string() } else { text.to_string() }
+    let is_plain = std::env::args_os().all(|word| !word.as_encoded_bytes().contains(&ESCAPE));
+    if is_terminal && is_plain {
+        text.ansi().to_string()
+    } else {
+        visible(&text.to_string(), Commands::None).into_owned()
+    }
 }
+
+/// The character with which commands to a terminal begin.
+const ESCAPE: u8 = 0x1b;
 
 /// Has panics say what they say as all else is said: their messages may quote text from anywhere.
 pub fn show_panics() {

@@ -3,7 +3,7 @@
 //! What can be typed is taken from the help, which is made from the definition of the command line: an option that is added is tried.
 
 use crate::cli::{good, results_file};
-use crate::common::{Place, Said, run};
+use crate::common::{IPCMARK, Place, Said, has, run};
 use std::ffi::OsStr;
 
 /// Values with what commands a terminal: ESC and what follows it; BEL, C1, DEL, CR and marks of the direction of writing without
@@ -182,4 +182,17 @@ fn no_name_of_a_file_commands_a_terminal() {
             &name,
         );
     }
+}
+
+#[test]
+fn colours_that_were_typed_are_not_shown_on_a_terminal() {
+    if !has("script", "bsdutils", "what is typed is not tested on a terminal") {
+        return;
+    }
+    // script(1) provides a terminal, on which colours of the program's own are shown.
+    let place = Place::new();
+    let words = format!("{IPCMARK} run --pre$(printf '\\033[8m')cision");
+    let mut command = place.command("script");
+    let said = run(command.args(["-qec", &words, "/dev/null"]).env("TERM", "xterm-256color"));
+    assert!(said.out.contains("unexpected argument") && !said.out.contains('\u{1b}'), "{said}");
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 /// A socket that is waited for with poll(2) before each read.
-pub(super) struct Polling(pub(super) UnixStream);
+pub(crate) struct Polling(pub(crate) UnixStream);
 
 impl Read for Polling {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
@@ -26,13 +26,13 @@ impl Write for Polling {
 }
 
 /// Waits for any change of the stream, as nginx does.
-pub(super) struct WatchingForRoom {
+pub(crate) struct WatchingForRoom {
     stream: UnixStream,
     instance: OwnedFd,
 }
 
 impl WatchingForRoom {
-    pub(super) fn new(stream: UnixStream) -> Self {
+    pub(crate) fn new(stream: UnixStream) -> Self {
         let instance = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let changes = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(&instance, &stream, epoll::EventData::new_u64(0), changes).unwrap();
