@@ -47,7 +47,7 @@ pub(super) struct Objects {
     known: HashMap<Key, u32>,
     /// What is known of objects that are two sockets.
     sockets: HashMap<u32, Sockets>,
-    /// Which side a Unix socket is of what, by its inode: its peer may be gone before it is used for the first time.
+    /// Which side a connected Unix socket is of what, by its inode: its peer may be gone before it is used for the first time.
     unix_sides: HashMap<u64, (u32, u8)>,
     /// The ports on which somebody listens, once they were read.
     listening: Option<BTreeSet<u16>>,
@@ -155,20 +155,21 @@ impl Objects {
 
     fn unix(&mut self, at: Inode, socket: &UnixEnd) -> Referent {
         let Some((mechanism, boundaries)) = unix_kind(socket.kind) else { return Referent::Other };
-        if let Some((known, side)) = self.unix_sides.get(&at.number).copied()
-            && socket.peer.is_none_or(|peer| self.unix_sides.get(&peer) == Some(&(known, 1 - side)))
-        {
-            return self.end(known, side, socket.params.clone());
-        }
         let Some(peer) = socket.peer else {
             if mechanism == "unix-dgram" {
                 self.refuse("datagrams of Unix sockets without a fixed peer are in no flow");
                 return Referent::Other;
             }
-            return Referent::Unknown;
+            let known = self.unix_sides.get(&at.number).copied();
+            return known
+                .map_or(Referent::Unknown, |(known, side)| self.end(known, side, socket.params.clone()));
         };
         let (low, high) = (at.number.min(peer), at.number.max(peer));
         let side = u8::from(at.number != low);
+        let key = Key::Unix(low, high);
+        if let Some(known) = self.known.get(&key).copied() {
+            return self.end(known, side, socket.params.clone());
+        }
         let server_side = match (socket.is_name_own, socket.has_peer_name) {
             (true, false) => Some(side),
             (false, true) => Some(1 - side),
@@ -187,10 +188,13 @@ impl Objects {
             None => format!("Unix sockets {low} and {high}"),
         };
         let ends = [low, high].map(|number| End::Inode(Inode { number, ..at }));
-        match self.add(Key::Unix(low, high), with(mechanism, &params), name, boundaries, ends) {
+        match self.add(key, with(mechanism, &params), name, boundaries, ends) {
             Referent::OneWay(object) => {
                 self.all[object as usize].server_side = server_side;
-                self.unix_sides.extend([(low, (object, 0)), (high, (object, 1))]);
+                // Any number of datagram sockets can have the same peer.
+                if mechanism != "unix-dgram" {
+                    self.unix_sides.extend([(low, (object, 0)), (high, (object, 1))]);
+                }
                 self.end(object, side, socket.params.clone())
             }
             other => other,
@@ -344,4 +348,49 @@ fn listening_ports() -> BTreeSet<u16> {
         (state == LISTEN).then_some(port)
     };
     tables.flat_map(|table| table.lines().filter_map(port).collect::<Vec<_>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(number: u64, kind: FileKind) -> DescribedFile {
+        DescribedFile { kind, at: Inode { device: 7, number }, is_watched_for_room: false }
+    }
+
+    fn unix(kind: SocketType, number: u64, peer: Option<u64>) -> DescribedFile {
+        let (name, is_name_own, has_peer_name, params) = (None, false, false, Vec::new());
+        let end = UnixEnd { kind: kind.as_raw(), peer, name, is_name_own, has_peer_name, params };
+        file(number, FileKind::Unix(end))
+    }
+
+    #[test]
+    fn a_socket_is_known_by_its_peer_when_that_is_gone() {
+        let mut objects = Objects::default();
+        let first = objects.referent(1, &unix(SocketType::STREAM, 20, Some(10)));
+        assert_eq!(first, Referent::Side(0, 1));
+        assert_eq!(objects.referent(2, &unix(SocketType::STREAM, 10, None)), Referent::Side(0, 0));
+        assert_eq!(objects.referent(2, &unix(SocketType::STREAM, 30, None)), Referent::Unknown);
+    }
+
+    #[test]
+    fn datagrams_of_several_senders_to_one_socket_are_told_apart_and_its_own_are_not_guessed() {
+        let mut objects = Objects::default();
+        let sends = |number| unix(SocketType::DGRAM, number, Some(10));
+        for (number, object) in [(20, 0), (30, 1), (20, 0), (30, 1)] {
+            assert_eq!(objects.referent(1, &sends(number)), Referent::Side(object, 1));
+        }
+        assert_eq!(objects.referent(2, &unix(SocketType::DGRAM, 10, None)), Referent::Other);
+    }
+
+    #[test]
+    fn a_pipe_has_the_capacity_that_was_set_last() {
+        let mut objects = Objects::default();
+        for capacity in [PIPE_BYTES, 4096, 8192, PIPE_BYTES, 4096] {
+            let pipe = file(5, FileKind::Pipe { capacity_bytes: Some(capacity) });
+            assert_eq!(objects.referent(1, &pipe), Referent::OneWay(0));
+        }
+        let mechanism = objects.into_all().remove(0).mechanism;
+        assert_eq!(mechanism.as_deref(), Some("pipe:capacity=4096"));
+    }
 }
