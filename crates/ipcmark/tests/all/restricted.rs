@@ -116,6 +116,7 @@ fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     };
     let said = as_lodger(&[
         "run",
+        "-m",
         "pipe",
         "-s",
         "64K",
@@ -146,7 +147,7 @@ fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     let page = fs::read_to_string(place.path("tmp/page.html")).unwrap();
     assert!(page.contains(usual), "the page says nothing of it");
     // Where the output sends its reader, the reader finds what it is.
-    assert!(said.out.contains("'ipcmark doctor'"), "{said}");
+    assert!(flat(&said.out).contains("'ipcmark doctor'"), "{said}");
     assert!(doctor.contains("pipe-pages: a new pipe of this user holds 8K, not 64K"), "{doctor}");
 }
 

@@ -66,7 +66,8 @@ fn slices_of_endpoints_that_were_moved_are_counted_and_not_measured() {
     };
     let place = Place::new();
     let placement = format!("cpus={first},{first}");
-    let arguments = ["run", "pipe", "-w", "latency", "-s", "1", "--time", "4s", "-o", "results.jsonl", "-p"];
+    let arguments =
+        ["run", "-m", "pipe", "-w", "latency", "-s", "1", "--time", "4s", "-o", "results.jsonl", "-p"];
     let mut running = Running::start(place.ipcmark(arguments).arg(&placement));
     let mut elsewhere = CpuSet::new();
     elsewhere.set(second);

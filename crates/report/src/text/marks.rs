@@ -45,7 +45,7 @@ pub(crate) fn mark(warning: &Warning) -> Mark {
         Warning::Unusual { .. } => (
             Some('d'),
             "not default",
-            "nothing was asked for, and the kernel gave another value than it usually does",
+            "nothing was asked for, and the kernel gave another value than it usually does (see 'ipcmark doctor')",
         ),
         Warning::Elsewhere(_) => (
             Some('e'),
