@@ -274,15 +274,15 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
     warnings
 }
 
-/// What is to be said of all slices together, where that is far from the median of the slices as they were measured. Nobody has much of
+/// What is to be said of all slices together, where that differs much from the median of the slices as they were measured. Nobody has much of
 /// an operation in a row.
 fn totals(case: &Case, summary: &Summary) -> Option<Warning> {
-    const FAR: f64 = 1.25;
+    const MUCH: f64 = 1.25;
     let median_ns = summary.speed.and_then(|speed| speed.as_found).unwrap_or(summary.iteration_ns).median;
     let total_ns = summary.total_ns?;
     let ratio = total_ns / median_ns;
     let bytes_per_s = summary.bytes_per_s.map(|rate| rate.median * summary.iteration_ns.median / total_ns);
-    (case.workload != Workload::Cost && !(1.0 / FAR..=FAR).contains(&ratio)).then_some(Warning::Totals {
+    (case.workload != Workload::Cost && !(1.0 / MUCH..=MUCH).contains(&ratio)).then_some(Warning::Totals {
         median_ns,
         total_ns,
         bytes_per_s,

@@ -117,7 +117,8 @@ pub fn least_trials(study: Option<&Study>) -> usize {
 mod tests {
     use super::*;
     use model::floor;
-    use model::record::{Elsewhere, ScheduleSample, Setting, Usage};
+    use model::elsewhere::Elsewhere;
+    use model::record::{ScheduleSample, Setting, Usage};
 
     const MINUTE: Duration = Duration::from_secs(60);
 

@@ -11,6 +11,7 @@ pub mod communication;
 pub mod cpu_list;
 pub mod diagnostic;
 pub mod endpoint;
+pub mod elsewhere;
 pub mod estimate;
 pub mod fact;
 pub mod floor;

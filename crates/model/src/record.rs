@@ -4,6 +4,7 @@
 //! The file is the only way from measuring to reporting. Reading and writing it is not done here.
 
 use crate::case::Case;
+use crate::elsewhere::Elsewhere;
 use crate::observation::profile::ProfileRecord;
 use crate::precision::Precision;
 use crate::spec::Spec;
@@ -14,8 +15,7 @@ use crate::units::Size;
 use crate::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeMap;
 
 pub use crate::fact::Fact;
 pub use crate::plan::Dropped;
@@ -314,36 +314,6 @@ pub enum Outcome {
         /// The operation, the object, the kernel's answer, and what to do.
         error: String,
     },
-}
-
-/// Slices that did not run where they should have, because an endpoint was moved away from its CPU. They count for nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Elsewhere {
-    /// How many.
-    pub slices: u32,
-    /// The CPUs on which endpoints were found instead, in the order of their numbers.
-    pub cpus: BTreeSet<u32>,
-}
-
-impl Elsewhere {
-    /// Whether there was no such slice.
-    pub fn is_nothing(&self) -> bool {
-        self.slices == 0
-    }
-
-    /// Counts one more, of which an endpoint was on `cpu`.
-    pub fn note(&mut self, cpu: u32) {
-        self.slices = self.slices.saturating_add(1);
-        self.cpus.insert(cpu);
-    }
-}
-
-impl fmt::Display for Elsewhere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cpus: Vec<String> = self.cpus.iter().map(u32::to_string).collect();
-        let slices = if self.slices == 1 { "1 slice".to_owned() } else { format!("{} slices", self.slices) };
-        write!(f, "{slices} not on the CPUs of the placement, but on CPU {}", cpus.join(", "))
-    }
 }
 
 /// What was asked of the kernel and what it gave.

@@ -1,6 +1,6 @@
 //! What can spoil a result, each with advice. Warnings are kept in the record and shown under the table.
 
-use crate::record::Elsewhere;
+use crate::elsewhere::Elsewhere;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

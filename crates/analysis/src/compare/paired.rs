@@ -11,7 +11,7 @@ use super::statistics::MISS;
 use crate::stats;
 use model::case::Case;
 use model::estimate::Estimate;
-use model::record::Elsewhere;
+use model::elsewhere::Elsewhere;
 use model::sample::Sample;
 use model::units::Percent;
 use schemars::JsonSchema;

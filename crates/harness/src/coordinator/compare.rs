@@ -7,7 +7,8 @@
 use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialProgress, Trials};
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use model::Case;
-use model::record::{Elsewhere, Sample};
+use model::elsewhere::Elsewhere;
+use model::record::Sample;
 use std::time::Duration;
 
 /// How many rounds the trials of a pair have, before fresh ones take their place.

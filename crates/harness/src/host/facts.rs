@@ -292,8 +292,8 @@ fn control_group(root: &Path) -> Result<BTreeMap<String, String>, String> {
 
 fn bpf_programs(root: &Path) -> Result<BTreeMap<String, u64>, String> {
     let loaded =
-        sys::bpf::loaded_programs().map_err(|errno| format!("bpf(BPF_PROG_GET_NEXT_ID): {errno}"))?;
-    let of_group = own_group(root).and_then(|group| sys::bpf::programs_of_group(&group).ok());
+        sys::bpf_count::loaded_programs().map_err(|errno| format!("bpf(BPF_PROG_GET_NEXT_ID): {errno}"))?;
+    let of_group = own_group(root).and_then(|group| sys::bpf_count::programs_of_group(&group).ok());
     let both = [("loaded", Some(loaded)), ("control_group", of_group)];
     Ok(both.into_iter().filter_map(|(name, count)| Some((name.to_owned(), count?))).collect())
 }

@@ -21,7 +21,7 @@ const HEADER_BYTES: usize = 16;
 const DISCIPLINE_BYTES: usize = 20;
 const ATTRIBUTE_BYTES: usize = 4;
 /// The kernel answers at once, or not at all.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The discipline at the root of each interface of this network namespace, by the names that are below `root`.
 pub(super) fn disciplines(root: &Path) -> Result<BTreeMap<String, String>, String> {
@@ -40,7 +40,7 @@ pub(super) fn disciplines(root: &Path) -> Result<BTreeMap<String, String>, Strin
 /// The numbers of interfaces, each with the kind of its root.
 fn ask() -> Result<Vec<(u32, String)>, Errno> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
     let mut request = [0; HEADER_BYTES + DISCIPLINE_BYTES];
     request[..4].copy_from_slice(&((HEADER_BYTES + DISCIPLINE_BYTES) as u32).to_ne_bytes());
     request[4..6].copy_from_slice(&GET_DISCIPLINE.to_ne_bytes());

@@ -27,7 +27,7 @@ const NAME: Param = Param {
 /// What net.unix.max_dgram_qlen is on a host that does not set it (`unix_net_init` of the kernel's `net/unix/af_unix.c`).
 const USUAL_QUEUE: &str = "10";
 
-/// The descriptors of two ends that send to each other's names.
+/// The descriptors of two endpoints that send to each other's names.
 fn named(params: &Params) -> Result<(Fds, Fds, Vec<Setting>), Failure> {
     let ((client_output, server_input), settings) = way(params)?;
     let ((server_output, client_input), _) = way(params)?;

@@ -337,7 +337,7 @@ fn shown_warnings<'a>(analysed: &'a AnalysedRecord<'_>) -> impl Iterator<Item = 
 }
 
 /// The numbers of `warning`, where without them the value beside which its sign stands would be taken for another.
-fn told(warning: &Warning) -> Option<String> {
+fn numbers_needed(warning: &Warning) -> Option<String> {
     match warning {
         Warning::Unsettled { .. } | Warning::TwoModes { .. } | Warning::Preempted { .. } => None,
         _ => marks::numbers(warning),
@@ -430,7 +430,7 @@ fn unmeasured(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
 fn footnotes(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let warnings = analysed.records.iter().flat_map(|analysed| {
         let of = name(&analysed.record.case);
-        shown_warnings(analysed).map(move |warning| (marks::mark(warning), (told(warning), of.clone())))
+        shown_warnings(analysed).map(move |warning| (marks::mark(warning), (numbers_needed(warning), of.clone())))
     });
     let note = |(mark, cases): (Mark, Vec<(Option<String>, String)>)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();
