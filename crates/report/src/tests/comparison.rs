@@ -146,7 +146,7 @@ fn pairs_in_80_columns() {
         latency 4K same-core
       fifo against pipe, latency        30  +0.0% ±0.3%    0.3%  no difference found
         4K same-core
-      tcp against pipe, latency 4K       4            -       -  cannot tell
+      tcp against pipe, latency 4K       4  +173%     -       -  cannot tell
         same-core
       tcp against pipe, latency 4K same-core: 4 pairs of trials allow no interval,
         which takes 8: give it --time 75s

@@ -254,7 +254,8 @@ fn the_fixture_in_80_columns() {
 
       !  unsettled: the 95% interval is wider than was asked for
       m  two modes: the slices fall into a fast and a slow group
-      c  clamped: the kernel granted another value than was asked for
+      c  clamped: the kernel granted another value than was asked for:
+         unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M, got 416K
       --detail shows every case with intervals, percentiles and CPU time
     ");
 }
