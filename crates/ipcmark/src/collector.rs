@@ -164,8 +164,9 @@ impl<'a> Records<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::elsewhere::Elsewhere;
     use model::record::{
-        ClockRecord, ClockSource, Elsewhere, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
+        ClockRecord, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
     };
     use model::testing::sample;
     use model::{Percent, floor};

@@ -116,8 +116,8 @@ pub fn least_trials(study: Option<&Study>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::floor;
     use model::elsewhere::Elsewhere;
+    use model::floor;
     use model::record::{ScheduleSample, Setting, Usage};
 
     const MINUTE: Duration = Duration::from_secs(60);

@@ -3,10 +3,11 @@
 use analysis::host_speed::FullSpeed;
 use analysis::summary;
 use model::Placement;
+use model::elsewhere::Elsewhere;
 use model::floor::{self, floor_of};
 use model::record::{
-    ClockRecord, ClockSource, Dropped, Each, Elsewhere, Fact, Host, Outcome, PlanRecord, Results, RunEnd,
-    Sample, Settings, Tool, Usage,
+    ClockRecord, ClockSource, Dropped, Each, Fact, Host, Outcome, PlanRecord, Results, RunEnd, Sample,
+    Settings, Tool, Usage,
 };
 use model::speed::{SpeedReading, SpeedReadings};
 use model::summary::{HostView, SpeedSummary};

@@ -12,9 +12,9 @@ use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialOutcome, TrialPro
 use super::slices::iterations_of_total;
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
+use model::elsewhere::Elsewhere;
 use model::floor::{Floor, floor_of};
 use model::plan::Plan;
-use model::elsewhere::Elsewhere;
 use model::record::{Outcome, Sample, Setting};
 use model::{Case, Size};
 use rand::SeedableRng;

@@ -430,7 +430,8 @@ fn unmeasured(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
 fn footnotes(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let warnings = analysed.records.iter().flat_map(|analysed| {
         let of = name(&analysed.record.case);
-        shown_warnings(analysed).map(move |warning| (marks::mark(warning), (numbers_needed(warning), of.clone())))
+        shown_warnings(analysed)
+            .map(move |warning| (marks::mark(warning), (numbers_needed(warning), of.clone())))
     });
     let note = |(mark, cases): (Mark, Vec<(Option<String>, String)>)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();

@@ -50,8 +50,8 @@ fn is_missing(here: &Here<'_>, name: &str) -> bool {
 /// Whether what is mounted last at `place` is mounted read-only (proc_pid_mounts(5)).
 fn is_read_only(here: &Here<'_>, place: &str) -> bool {
     let mounts = here.text("proc/self/mounts").unwrap_or_default();
-    let of_place = mounts.lines().filter(|line| line.split(' ').nth(1) == Some(place));
-    let options = of_place.last().and_then(|line| line.split(' ').nth(3));
+    let mut of_place = mounts.lines().filter(|line| line.split(' ').nth(1) == Some(place));
+    let options = of_place.next_back().and_then(|line| line.split(' ').nth(3));
     options.is_some_and(|options| options.split(',').any(|option| option == "ro"))
 }
 
