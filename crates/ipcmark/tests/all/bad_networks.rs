@@ -43,7 +43,7 @@ fn a_network_that_drops_everything_costs_no_more_than_the_time_and_is_named() {
     let what: String = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     // It would be 100 s for each case.
     assert!(what.contains("no report within 3.0 s") && what.contains("a firewall drops it"), "{said}");
-    assert!(what.contains("the time was up before a slice of it was over"), "{said}");
+    assert!(what.contains("no time; give more --time"), "{said}");
     place.assert_nothing_is_left("a run over a network that drops everything");
 }
 

@@ -27,6 +27,15 @@ pub use test_notes::{AS_ROOT, skip, slow, tool_is_missing};
 /// The binary under test.
 pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");
 
+/// The path of `examples/NAME`, which cargo builds with all tests.
+pub fn example(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().expect("/proc/self/exe");
+    let path = tests.ancestors().nth(2).expect("target/debug").join("examples").join(name);
+    let next = "run `cargo build --workspace --all-features --examples`";
+    assert!(path.exists(), "{} is not built; {next}", path.display());
+    path
+}
+
 /// How long a command may take that must end by itself: beyond it, it hangs. No measure of speed.
 pub const TIMEOUT: Duration = Duration::from_secs(600);
 /// After what time what a dead run had was left behind. No measure of speed.

@@ -1,17 +1,15 @@
 //! Limits and places that hardly any host has, and that end a program without a word if it does not look for them: the size of files, a
 //! small stack, no /dev/null, names that cannot be made, and filters that kill who makes a system call.
 
-use crate::common::{Place, Said, asked, error, read, run, skip};
+use crate::common::{IPCMARK, Place, Said, asked, error, example, read, run, skip};
 use crate::restricted::{dropped, in_namespace, measures_what_it_can, open_place};
 use mechanisms::registry;
 use model::Params;
 use model::card::Support;
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// A run that is over soon.
@@ -150,29 +148,11 @@ fn a_link_that_was_planted_is_not_followed_by_the_manual() {
 }
 
 /// The variables of the environment by which a test becomes a program under a filter: the number of the call, and the words.
-const KILLS: &str = "IPCMARK_TEST_KILLS";
-const WORDS: &str = "IPCMARK_TEST_WORDS";
-
-/// Becomes `ipcmark` under a filter that kills who makes a call, where [`under`] says so: what these tests themselves need to wait for a
-/// program may be among what it kills.
-#[test]
-fn becomes_a_program_under_a_filter() {
-    let (Ok(call), Ok(words)) = (std::env::var(KILLS), std::env::var(WORDS)) else { return };
-    let arch = std::env::consts::ARCH.try_into().unwrap();
-    let rules = [(call.parse().unwrap(), Vec::new())].into();
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::KillProcess, arch).unwrap();
-    let program: BpfProgram = filter.try_into().unwrap();
-    let mut command = Command::new(crate::common::IPCMARK);
-    command.args(words.split('\n')).env_remove(KILLS);
-    seccompiler::apply_filter(&program).unwrap();
-    panic!("{}", command.exec());
-}
 
 /// `ipcmark ARGUMENTS` in `place`, under a filter that kills who makes `call`.
 fn under(place: &Place, call: i64, arguments: &[&str]) -> Command {
-    let mut command = place.command("/proc/self/exe");
-    let this = ["limits::becomes_a_program_under_a_filter", "--exact", "--nocapture", "--test-threads=1"];
-    command.args(this).env(KILLS, call.to_string()).env(WORDS, arguments.join("\n"));
+    let mut command = place.command(example("under_filter"));
+    command.arg(call.to_string()).arg(IPCMARK).args(arguments);
     command
 }
 

@@ -16,7 +16,7 @@ mod unharmed;
 
 use self::exchange::{PEER, REPLY_BYTES, REQUEST_BYTES, REQUESTS, ROLE};
 use self::signals::signals;
-use crate::common::{Place, Said, run, skip, wait_until};
+use crate::common::{Place, Said, example, run, skip, wait_until};
 use crate::restricted::{open_place, ordinary, root};
 use mechanisms::registry::CARDS;
 use model::Scenario;
@@ -33,16 +33,9 @@ use std::time::Duration;
 const WAYS: [&str; 3] = ["bpf", "tracepoints", "ptrace"];
 const GONE: Duration = Duration::from_secs(30);
 
-/// The program that plays `role`. Cargo builds it with all tests, where it builds examples.
+/// The program that plays `role`.
 fn player(role: &str) -> Command {
-    let tests = std::env::current_exe().unwrap();
-    let talks = tests.ancestors().nth(2).unwrap().join("examples/talks");
-    assert!(
-        talks.exists(),
-        "{} is not built; run `cargo build --workspace --all-features --examples`",
-        talks.display()
-    );
-    let mut command = Command::new(talks);
+    let mut command = Command::new(example("talks"));
     command.env(ROLE, role);
     command
 }
@@ -127,8 +120,7 @@ fn requests_are_counted_exactly_by_every_way() {
             ("polls", "unix-stream", "unix-stream:wait=epoll"),
             ("watches-for-room", "unix-stream", "unix-stream:wait=epoll-room"),
         ] {
-            // By ptrace, what another thread could close is not examined: these players have two.
-            if way != "bpf" && ["path", "tcp"].contains(&role) {
+            if way == "tracepoints" && ["path", "tcp"].contains(&role) {
                 assert_unknown(way, &player(role));
                 continue;
             }
@@ -195,7 +187,7 @@ fn where_messages_are_received_is_recorded_and_who_is_held_there() {
 fn wake_ups_are_counted_exactly_by_every_way() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
         let signals = [signals(), player("pidfd")].map(|player| (player, "signal", 0));
-        let futexes = (way == "bpf").then(|| (player("futexes"), "futex", 1));
+        let futexes = (way != "tracepoints").then(|| (player("futexes"), "futex", 1));
         if futexes.is_none() {
             assert_unknown(way, &player("futexes"));
         }

@@ -241,7 +241,7 @@ fn an_interrupted_replay_shows_what_it_measured() {
 #[test]
 fn a_replay_in_which_no_message_went_is_no_success() {
     let place = Place::new();
-    let late = "size = \"64\"\nreply = \"64\"\nthink_time = \"100s\"";
+    let late = "size = \"64\"\nreply = \"64\"\nthink_time = \"5s\"";
     place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", late)]));
     for more in [&["--json"][..], &["--against", "f=unix-stream"]] {
         let replay = ["replay", "s.toml", "--time", "200ms", "--timeout", "300s"];

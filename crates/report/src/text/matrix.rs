@@ -406,7 +406,7 @@ fn unmeasured(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
                 None => format!("failed: {}", clean(error)),
             },
             Outcome::Unsettled if analysed.record.samples.is_empty() => {
-                "the time was up before a slice of it was over; give --time a longer time".to_owned()
+                "no time; give more --time".to_owned()
             }
             Outcome::Missed { .. } => {
                 "missed its rate; the times would include a queue that grows".to_owned()
