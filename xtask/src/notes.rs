@@ -1,48 +1,34 @@
-//! What tests say of themselves, from all steps of a test run: the list of what is skipped, and why slow ones are slow.
+//! The list of what tests skip, from all steps of a test run.
 
 use crate::steps::root;
-use crate::test_notes::{REASONS, SKIPS};
+use crate::test_notes::SKIPS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The files to which tests add a line each.
-pub struct Notes {
-    skips: PathBuf,
-    reasons: PathBuf,
-}
+/// The file to which each skip adds a line.
+pub struct Notes(PathBuf);
 
 impl Notes {
-    /// Begins empty lists.
+    /// Begins an empty list.
     pub fn new() -> Result<Self, String> {
         // Not in the directory for temporary files, where a link of another user may have that name.
-        let directory = root().join("target");
-        fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-        let file = |kind: &str| directory.join(format!("{kind}-{}", std::process::id()));
-        let notes = Self { skips: file("skips"), reasons: file("slow-tests") };
-        for file in [&notes.skips, &notes.reasons] {
-            fs::write(file, "").map_err(|error| format!("{}: {error}", file.display()))?;
-        }
-        Ok(notes)
+        let file = root().join("target").join(format!("skips-{}", std::process::id()));
+        fs::create_dir_all(root().join("target")).map_err(|error| error.to_string())?;
+        fs::write(&file, "").map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Self(file))
     }
 
-    /// `command`, whose tests write to the files.
+    /// `command`, whose tests write to the file.
     pub fn noted_by<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env(SKIPS, &self.skips).env(REASONS, &self.reasons)
-    }
-
-    /// The tests that said why they are slow, and why.
-    pub fn reasons(&self) -> Vec<(String, String)> {
-        let text = fs::read_to_string(&self.reasons).unwrap_or_default();
-        let parts = text.lines().filter_map(|line| line.split_once(": "));
-        parts.map(|(test, why)| (test.to_owned(), why.to_owned())).collect()
+        command.env(SKIPS, &self.0)
     }
 
     /// Prints what was skipped.
     pub fn print(&self) {
-        let text = fs::read_to_string(&self.skips).unwrap_or_default();
+        let text = fs::read_to_string(&self.0).unwrap_or_default();
         print!("{}", list(&text));
     }
 
@@ -51,18 +37,16 @@ impl Notes {
         if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
             return Err(format!("CI=true, and {text}"));
         }
-        let file = OpenOptions::new().append(true).open(&self.skips);
+        let file = OpenOptions::new().append(true).open(&self.0);
         file.and_then(|mut file| writeln!(file, "{text}"))
-            .map_err(|error| format!("{}: {error}", self.skips.display()))
+            .map_err(|error| format!("{}: {error}", self.0.display()))
     }
 }
 
 impl Drop for Notes {
     fn drop(&mut self) {
-        for file in [&self.skips, &self.reasons] {
-            // Beside what cargo builds it bothers nobody.
-            let _ = fs::remove_file(file);
-        }
+        // Beside what cargo builds it bothers nobody.
+        let _ = fs::remove_file(&self.0);
     }
 }
 

@@ -9,7 +9,7 @@ mod platform;
 
 use crate::notes::Notes;
 use crate::programs;
-use crate::steps::{Times, root, step, target};
+use crate::steps::{Times, cargo, root, step, target};
 use files::{VERSION, copy, make, said, write};
 use platform::{PLATFORMS, Platform, native};
 use std::fs;
@@ -48,7 +48,15 @@ fn made_and_tested(notes: &Notes, times: &mut Times) -> Result<(), String> {
     }
     dist.finish()?;
     times.of("the package, installed", || tested(&dist.directory.join(package::name(native)), notes))?;
-    times.of("tests of another machine type", || emulated::run(notes))
+    times.of("tests of another machine type", || emulated::run(notes))?;
+    times.of("pages in every size", || pages_in_every_size(notes))
+}
+
+/// The pages of reports on desktops and phones, light and dark. With all crates, as they were built for the tests.
+fn pages_in_every_size(notes: &Notes) -> Result<(), String> {
+    let mut pages = cargo(&["test", "--workspace", "--all-features", "--test", "pages"]);
+    pages.args(["--", "the_page_fits_a_phone_and_paper"]).env("IPCMARK_EVERY_PAGE", "1");
+    step("pages in every size", notes.noted_by(&mut pages))
 }
 
 /// Tests the package at `path`.

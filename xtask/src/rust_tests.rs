@@ -114,7 +114,7 @@ pub fn run(programs: &[TestProgram], selection: TestSelection, notes: &Notes) ->
             .extend(tests_of(program)?.into_iter().filter(|test| (selection.is_wanted)(program, &test.name)));
     }
     let ended = run_all(in_order(tests), selection.variables, notes)?;
-    print_slowest(&ended, notes);
+    print_slowest(&ended);
     let failed: Vec<&Ended> = ended.iter().filter(|one| one.failure.is_some()).collect();
     for Ended { test, failure, .. } in &failed {
         println!("\n-- failed: {}\n{}", test.full_name(), failure.as_deref().unwrap_or_default());
@@ -256,22 +256,45 @@ fn ended(command: &mut Command) -> std::io::Result<Option<ExitStatus>> {
 }
 
 /// The slowest of them, and those that took long and do not say why.
-fn print_slowest(ended: &[Ended], notes: &Notes) {
-    let reasons = notes.reasons();
-    let reason = |one: &Ended| {
-        let found = reasons.iter().find(|(name, _)| *name == one.test.name);
-        found.map_or("it does not say why", |(_, why)| why.as_str()).to_owned()
-    };
-    let mut slowest: Vec<&Ended> = ended.iter().collect();
+fn print_slowest(ended: &[Ended]) {
+    let mut slowest: Vec<&Ended> = ended.iter().filter(|one| one.took > SLOW).collect();
     slowest.sort_by_key(|one| std::cmp::Reverse(one.took));
     println!("\n== the slowest tests");
-    for one in slowest.iter().take(SHOWN).filter(|one| one.took > SLOW) {
-        println!("{:>7.1} s  {}: {}", one.took.as_secs_f64(), one.test.full_name(), reason(one));
+    for (nth, one) in slowest.into_iter().enumerate() {
+        let reason = reason(&one.test);
+        if nth < SHOWN || reason.is_none() {
+            let reason = reason.as_deref().unwrap_or("it does not say why");
+            println!("{:>7.1} s  {}: {reason}", one.took.as_secs_f64(), one.test.full_name());
+        }
     }
-    let silent = slowest.iter().skip(SHOWN).filter(|one| one.took > SLOW);
-    for one in silent.filter(|one| !reasons.iter().any(|(name, _)| *name == one.test.name)) {
-        println!("{:>7.1} s  {}: {}", one.took.as_secs_f64(), one.test.full_name(), reason(one));
+}
+
+/// Why `test` is slow: what a comment above it says.
+fn reason(test: &Test) -> Option<String> {
+    let name = test.name.rsplit("::").next()?;
+    let mut directories = vec![test.program.directory.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && let Some(reason) = reason_in(&fs::read_to_string(path).unwrap_or_default(), name)
+            {
+                return Some(reason);
+            }
+        }
     }
+    None
+}
+
+/// What the comment above the test `name` in the source `text` says after `Slow: `.
+fn reason_in(text: &str, name: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let begins = [format!("fn {name}("), format!("check!({name},")];
+    let at = lines.iter().position(|line| begins.iter().any(|begin| line.starts_with(begin)))?;
+    let above = lines[..at].iter().rev().take_while(|line| line.starts_with("//") || line.starts_with('#'));
+    above.filter_map(|line| line.split_once("Slow: ")).map(|(_, reason)| reason.to_owned()).next()
 }
 
 #[cfg(test)]
@@ -293,5 +316,13 @@ mod tests {
         // The program that users run is no program of tests.
         assert_eq!(program(&line(false, "bin")), None);
         assert_eq!(program("Compiling"), None);
+    }
+
+    #[test]
+    fn the_reason_of_a_slow_test_stands_above_it() {
+        let text = "/// Of a.\n/// Slow: it waits.\n#[test]\nfn a() {}\n\n#[test]\nfn b() {}\n\n// Slow: all of them.\ncheck!(c, |x| {});\n";
+        assert_eq!(reason_in(text, "a").as_deref(), Some("it waits."));
+        assert_eq!(reason_in(text, "b"), None);
+        assert_eq!(reason_in(text, "c").as_deref(), Some("all of them."));
     }
 }

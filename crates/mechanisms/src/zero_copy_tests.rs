@@ -128,6 +128,7 @@ where
     assert!(changed > 0, "{name}:{params}: nothing changed without the rule");
 }
 
+/// Slow: it passes megabytes between threads.
 #[test]
 fn pages_in_a_pipe_are_referred_to_until_they_are_read() {
     for capacity in ["", "capacity=4K"] {
@@ -138,6 +139,7 @@ fn pages_in_a_pipe_are_referred_to_until_they_are_read() {
     the_rule_is_needed_and_suffices::<OverPipes<PipeVmsplice>>("gift=on");
 }
 
+/// Slow: it passes megabytes between threads.
 #[test]
 fn pages_in_a_connection_are_referred_to_until_they_are_read() {
     for buffer in ["", "sndbuf=1K", "sndbuf=1M", "buffers=tuned"] {

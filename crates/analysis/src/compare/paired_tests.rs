@@ -177,6 +177,7 @@ fn hosts() -> Vec<Host> {
     std::iter::once(Host::Rest).chain(changing).collect()
 }
 
+/// Slow: it simulates many runs.
 #[test]
 fn like_sides_are_told_to_be_alike_and_one_percent_is_found_however_the_host_changes() {
     let mut called = 0.0;
@@ -212,6 +213,7 @@ fn sides_that_a_neighbour_slows_unlike_are_told_by_their_ratio_at_full_speed() {
     assert!(with < 0.5 * without, "{with} with readings, {without} without");
 }
 
+/// Slow: it simulates many runs.
 #[test]
 fn to_regress_on_changed_readings_is_better_than_to_leave_their_quadruples_out() {
     let half = |host: Host, of: &dyn Fn(&QuadrupleRatio) -> Option<QuadrupleRatio>| {
@@ -302,6 +304,7 @@ fn a_verdict_that_is_reached_stands_in_the_report_whatever_the_other_pairs_say()
     assert!(reached.iter().all(|at| compared[*at].verdict != ComparisonVerdict::CannotTell));
 }
 
+/// Slow: it simulates many runs.
 #[test]
 fn a_plan_says_how_many_trial_pairs_find_a_difference_and_they_do() {
     let sides = Sides { host: Host::Neighbour(0.5), ..SIDES };

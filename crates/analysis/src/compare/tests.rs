@@ -19,6 +19,7 @@ use model::workload::Workload;
 use proptest::prelude::*;
 use std::slice::from_ref;
 
+/// Slow: it simulates many runs.
 #[test]
 fn at_most_one_unchanged_case_in_20_is_called_different_however_the_host_drifts() {
     let rates: Vec<(World, f64)> =

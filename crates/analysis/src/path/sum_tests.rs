@@ -114,6 +114,7 @@ fn costs_that_were_put_in_are_found_and_taken_from_where_they_sit() {
     assert!(covers(sum.residual_ns, 0.0), "{:?}", sum.residual_ns);
 }
 
+/// Slow: it simulates many runs.
 #[test]
 fn intervals_cover_the_truth_as_often_as_they_say() {
     let mut random = Random(7);

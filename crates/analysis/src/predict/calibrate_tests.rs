@@ -76,6 +76,7 @@ fn loops_that_wait_for_one_server_are_brought_to_what_was_measured() {
 
 /// Fifty loops of one client that keeps its CPU busy, as of a benchmark of a server with as many connections: most of a
 /// round trip is what it does for the others. With what is missing of each taken for its own work, they came to half of their rate.
+/// Slow: it simulates many runs.
 #[test]
 fn many_loops_of_a_busy_client_are_brought_to_what_was_measured_whose_messages_take_longer() {
     const LOOPS: usize = 50;

@@ -410,6 +410,7 @@ fn a_prediction_held_if_the_replay_is_in_its_interval() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
+    /// Slow: it simulates many runs.
     #[test]
     fn no_scenario_panics_and_intervals_hold_the_prediction(seed in any::<u64>(), per_s in 0.0..1e6f64, cpu in 0.0..3.0f64) {
         let mut random = SmallRng::seed_from_u64(seed);

@@ -417,6 +417,7 @@ mod tests {
     }
 
     /// A process in a session of its own, which the end of the command's group does not reach.
+    /// Slow: it measures again and again, or waits for what is silent.
     #[test]
     fn who_leaves_its_streams_to_another_process_is_found_and_both_are_ended() {
         let own = tempfile::tempdir().unwrap();

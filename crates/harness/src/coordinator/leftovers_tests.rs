@@ -260,6 +260,7 @@ fn what_exists_is_never_taken_for_the_directory_of_a_new_run() {
 }
 
 /// By any number of entries, in the directory and in that of a run, memory does not grow: nothing is listed.
+/// Slow: it measures again and again, or waits for what is silent.
 #[test]
 fn thousands_of_entries_are_removed() {
     let parent = tempfile::tempdir().unwrap();

@@ -47,6 +47,7 @@ fn a_network_that_drops_everything_costs_no_more_than_the_time_and_is_named() {
     place.assert_nothing_is_left("a run over a network that drops everything");
 }
 
+/// Slow: it waits until what is silent is given up.
 #[test]
 fn a_firewall_that_rejects_is_named() {
     let Some(hosts) = with_firewall("a firewall that rejects is not tested") else { return };
@@ -105,6 +106,7 @@ fn a_check_that_a_signal_ends_leaves_no_endpoint() {
 }
 
 /// What an endpoint says without end is shown in part.
+/// Slow: it waits until what is silent is given up.
 #[test]
 fn a_text_without_end_is_shown_in_part() {
     let place = Place::new();

@@ -22,7 +22,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-pub use test_notes::{AS_ROOT, skip, slow, tool_is_missing};
+pub use test_notes::{AS_ROOT, skip, tool_is_missing};
 
 /// The binary under test.
 pub const IPCMARK: &str = env!("CARGO_BIN_EXE_ipcmark");

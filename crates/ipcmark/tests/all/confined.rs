@@ -69,6 +69,7 @@ fn confine_as_docker() {
     refuse([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS);
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn dockers_seccomp_profile_is_in_force() {
     let place = open_place();
@@ -100,6 +101,7 @@ fn dockers_seccomp_profile_is_in_force() {
     std::thread::scope(|threads| threads.spawn(confined).join().unwrap());
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn proc_sys_is_not_there() {
     let place = open_place();
@@ -195,6 +197,7 @@ fn measures_all_in(group: &Cgroup) {
     assert!(asked(&results).count() >= MANY.len(), "{said}");
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn sixteen_processes_are_all_there_may_be() {
     let files = [("/sys/fs/cgroup/pids", "pids.max"), ("/sys/fs/cgroup", "pids.max")];

@@ -104,6 +104,7 @@ fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_
     }
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn what_the_scheduler_tells_fills_the_iterations() {
     let place = Place::new();
@@ -126,6 +127,7 @@ fn what_the_scheduler_tells_fills_the_iterations() {
     }
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn samples_are_taken_at_several_rates_and_shares_extrapolated_to_none() {
     let place = Place::new();
@@ -161,6 +163,7 @@ fn samples_are_taken_at_several_rates_and_shares_extrapolated_to_none() {
     assert!(open > 0.1 && open < 10.0, "{row}");
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
     let place = Place::new();
@@ -182,6 +185,7 @@ fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
     assert_eq!(explanation["copies"]["by_kernel"], 0.0);
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
     let place = Place::new();
@@ -229,6 +233,7 @@ fn a_page_of_it_replaces_a_page_and_nothing_else() {
     assert_eq!((said.out.as_str(), fs::read_to_string(&page).unwrap().as_str()), ("", "mine"));
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn one_mechanism_is_explained_against_another() {
     let place = Place::new();
@@ -255,6 +260,7 @@ fn one_mechanism_is_explained_against_another() {
     assert!(said.err.contains("is not a page that ipcmark made"), "{said}");
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_case_is_explained_against_that_of_another_build() {
     let place = Place::new();
@@ -273,6 +279,7 @@ fn a_case_is_explained_against_that_of_another_build() {
     assert!(said.err.contains("/bin/true is no ipcmark whose endpoints"), "{said}");
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn segments_add_up_to_the_observed_iteration_and_its_typical_path_to_itself() {
     let place = Place::new();

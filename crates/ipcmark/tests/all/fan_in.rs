@@ -94,6 +94,7 @@ fn a_delay_in_the_server_is_in_its_own_code_and_in_the_wait_of_the_other_clients
     }
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn requests_of_all_clients_are_explained_and_probes_are_absent_with_the_reason() {
     let place = Place::new();

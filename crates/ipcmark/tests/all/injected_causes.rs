@@ -72,16 +72,19 @@ fn is_found_in_user_code(side: &str, other: &str, inject: &str) {
     });
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_delay_in_the_client_is_found_in_its_own_code() {
     is_found_in_user_code("client", "server", "50us");
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_delay_in_the_server_is_found_in_its_own_code() {
     is_found_in_user_code("server", "client", "server:50us");
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_sleep_is_found_as_sleep_of_who_sleeps() {
     let place = Place::new();
@@ -103,6 +106,7 @@ impl Drop for Killed {
     }
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_task_on_the_same_cpu_is_named() {
     /// The name of the task: what the kernel keeps of a program's name.
@@ -124,6 +128,7 @@ fn a_task_on_the_same_cpu_is_named() {
     drop(busy);
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_buffer_that_is_too_small_is_found_in_writes_that_sleep() {
     let place = Place::new();
@@ -142,6 +147,7 @@ fn a_buffer_that_is_too_small_is_found_in_writes_that_sleep() {
     assert!(little > enough, "{little} writes slept with a small buffer, {enough} with the usual one");
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn memory_that_is_touched_first_is_found_in_page_faults() {
     let place = Place::new();

@@ -54,6 +54,7 @@ fn the_limit_of_file_sizes_is_an_error_and_what_was_measured_is_shown() {
     );
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn a_small_stack_is_enough() {
     let place = Place::new();
@@ -179,6 +180,7 @@ const CALLS: &[(&str, i64, &str)] = &[
     ("msgsnd", libc::SYS_msgsnd, "sysv-msg"),
 ];
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn a_call_that_a_filter_kills_costs_its_mechanism_and_no_more() {
     for &(call, number, spec) in CALLS {

@@ -151,6 +151,7 @@ fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) -> R
     read(&output)
 }
 
+/// Slow: a relay delays or loses what it measures.
 #[test]
 fn a_delay_of_the_network_is_recovered() {
     let untested = "a network with a delay is not measured";
@@ -185,6 +186,7 @@ fn a_delay_of_the_network_is_recovered() {
     panic!("with {DELAYS:?} a round trip took, in ns: {fastest_ns:?}");
 }
 
+/// Slow: a relay delays or loses what it measures.
 #[test]
 fn the_share_that_a_network_loses_is_within_its_interval() {
     const SIZE: usize = 200;
@@ -240,6 +242,7 @@ fn intrude(namespace: &str, address: Ipv4Addr, ends: &AtomicBool) {
 }
 
 /// The delay of the network holds the client's first datagram back, so that others come before it.
+/// Slow: a relay delays or loses what it measures.
 #[test]
 fn strangers_that_send_datagrams_are_counted() {
     const HELD: Duration = Duration::from_millis(20);

@@ -43,6 +43,7 @@ fn predict(place: &Place, arguments: &[&str]) -> Said {
     run(&mut place.ipcmark(["predict", "pair.toml"].iter().chain(arguments)))
 }
 
+/// Slow: it measures what predictions rest on.
 #[test]
 fn a_prediction_begins_with_its_sentence_and_a_seed_gives_it_again() {
     let place = Place::new();
@@ -59,6 +60,7 @@ fn a_prediction_begins_with_its_sentence_and_a_seed_gives_it_again() {
     assert!(low.as_f64() < trip["ratio"].as_f64() && trip["ratio"].as_f64() < high.as_f64(), "{trip}");
 }
 
+/// Slow: it measures what predictions rest on.
 #[test]
 fn missing_cases_are_named_and_measured_on_request() {
     let place = Place::new();

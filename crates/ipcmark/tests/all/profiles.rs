@@ -80,6 +80,7 @@ fn observed() -> (Place, Value, Results) {
     }
 }
 
+/// Slow: a run with probes takes seconds, and more where the host is busy.
 #[test]
 fn a_study_counts_the_calls_of_an_iteration_exactly() {
     let (place, study, results) = observed();

@@ -95,6 +95,7 @@ fn beside_a_neighbour(place: &Place, way: &str, rest: [&str; 2], command: &mut C
     said()
 }
 
+/// Slow: it copies the program again and again.
 #[test]
 fn a_neighbour_who_reads_every_command_line_gets_nothing_overwritten_and_nothing_run() {
     let untested = "neighbours of a pushed copy are not tested";

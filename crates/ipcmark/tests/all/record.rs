@@ -109,6 +109,7 @@ fn assert_unknown(way: &str, player: &Command) {
     }
 }
 
+/// Slow: it records a program by each way.
 #[test]
 fn requests_are_counted_exactly_by_every_way() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
@@ -160,6 +161,7 @@ fn recorders_take_no_events_from_each_other() {
     bystander.wait().unwrap();
 }
 
+/// Slow: it records a program by each way.
 #[test]
 fn where_messages_are_received_is_recorded_and_who_is_held_there() {
     let allowed = sched_getaffinity(None).unwrap();
@@ -183,6 +185,7 @@ fn where_messages_are_received_is_recorded_and_who_is_held_there() {
     }
 }
 
+/// Slow: it records a program by each way.
 #[test]
 fn wake_ups_are_counted_exactly_by_every_way() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
@@ -343,6 +346,7 @@ fn who_is_recorded_goes_on_when_the_recorder_is_killed() {
     }
 }
 
+/// Slow: it records a program by each way.
 #[test]
 fn who_is_recorded_goes_on_when_the_recording_ends() {
     const WORDS: u64 = 40;

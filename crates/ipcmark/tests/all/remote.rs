@@ -312,6 +312,7 @@ fn assert_dropped(results: &Results, case: &str, says: &str) {
 }
 
 /// 100 Mbit/s of frames of 1514 bytes with 1448 bytes of payload in each.
+/// Slow: it measures between two namespaces, or waits for what is silent.
 #[test]
 fn the_rate_of_a_link_is_recovered() {
     let untested = "the rate of a link of 100 Mbit/s is not measured";
@@ -374,6 +375,7 @@ fn whoever_is_killed_nothing_is_left_and_samples_are_kept() {
     assert!(error(record).is_some_and(|error| error.contains("signal: 9")) && !record.samples.is_empty());
 }
 
+/// Slow: it measures between two namespaces, or waits for what is silent.
 #[test]
 fn a_stopped_coordinator_is_missed_by_the_endpoint_elsewhere() {
     let Some(hosts) = TwoHosts::new("the silence of a coordinator is not tested") else { return };
@@ -407,6 +409,7 @@ fn a_command_that_reaches_nothing_is_refused_with_what_it_says() {
     place.assert_nothing_is_left("a command that reaches nothing");
 }
 
+/// Slow: it measures between two namespaces, or waits for what is silent.
 #[test]
 fn the_binary_keeps_the_protocol() {
     let place = Place::new();
@@ -424,6 +427,7 @@ impl Drop for KilledChild {
     }
 }
 
+/// Slow: it measures between two namespaces, or waits for what is silent.
 #[test]
 fn a_cut_link_under_ssh_ends_both_sides() {
     let untested = "ssh, and a link that is cut, are not tested";

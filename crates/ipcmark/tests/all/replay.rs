@@ -2,7 +2,7 @@
 //!
 //! No test relies on how fast this machine is: load only adds, so that the fastest of some tries is judged.
 
-use crate::common::{IPCMARK, Place, Said, TIMEOUT, endpoints, run, slow, wait_until};
+use crate::common::{IPCMARK, Place, Said, TIMEOUT, endpoints, run, wait_until};
 use crate::restricted::{open_place, ordinary};
 use mechanisms::registry::CARDS;
 use model::Scenario;
@@ -217,9 +217,9 @@ fn whichever_process_is_killed_nothing_is_left() {
     }
 }
 
+/// Slow: the first slice of a long replay comes after some seconds of warm-up.
 #[test]
 fn an_interrupted_replay_shows_what_it_measured() {
-    slow("the first slice of a long replay comes after some seconds of warm-up");
     // When the first slice is over nothing tells from outside: a replay that had none yet is repeated and left alone for longer.
     let mut left_alone = Duration::from_secs(2);
     loop {
@@ -238,6 +238,7 @@ fn an_interrupted_replay_shows_what_it_measured() {
     }
 }
 
+/// Slow: it replays for some seconds.
 #[test]
 fn a_replay_in_which_no_message_went_is_no_success() {
     let place = Place::new();
@@ -346,6 +347,7 @@ fn any_scenario(random: &mut SmallRng) -> String {
     }
 }
 
+/// Slow: it replays for some seconds.
 #[test]
 fn any_valid_scenario_starts_runs_and_ends() {
     let cases: u64 = std::env::var("IPCMARK_TEST_SCENARIOS").map_or(6, |count| count.parse().unwrap());

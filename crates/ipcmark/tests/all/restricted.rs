@@ -187,6 +187,7 @@ pub fn dropped<'a>(results: &'a Results, start: &str) -> Option<&'a str> {
     found.map(|dropped| dropped.reason.as_str())
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn an_ordinary_user_measures_as_much_as_any() {
     let place = open_place();
@@ -212,6 +213,7 @@ fn assert_ordinary(place: &Place) {
     assert_ne!(id.out.trim(), "0");
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn descriptors_are_few() {
     let place = open_place();
@@ -278,6 +280,7 @@ fn processes_are_too_many() {
     );
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn standard_streams_are_closed() {
     let place = open_place();
@@ -287,6 +290,7 @@ fn standard_streams_are_closed() {
     place.assert_nothing_is_left("after a run without standard streams");
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn one_cpu_is_allowed() {
     if !has("taskset", "util-linux", "a single CPU is not tested") {
@@ -325,6 +329,7 @@ fn place_free<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     arguments[..arguments.len() - 1].to_vec()
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn sysfs_is_not_mounted() {
     let place = open_place();
@@ -346,6 +351,7 @@ fn sysfs_is_not_mounted() {
     }
 }
 
+/// Slow: it measures every mechanism under a restriction.
 #[test]
 fn shared_memory_has_no_file_system() {
     let place = open_place();

@@ -315,6 +315,7 @@ fn what_is_large_in_a_line_is_refused_or_read() {
 
 /// A host whose readings never change is one of which nothing is known: every number is the same as without readings. The samples are
 /// measured, their readings are set to one value, and the summaries are made anew, as of a run that was cut off.
+/// Slow: it measures, and reads the file in every form.
 #[test]
 fn readings_that_never_change_change_nothing() {
     let place = Place::new();

@@ -241,6 +241,7 @@ enum Accounted {
     ByItsMemory,
 }
 
+/// Slow: it measures under strace and perf.
 #[test]
 fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
     use Accounted::{ByItsMemory, ByTheScheduler};

@@ -56,6 +56,7 @@ fn moves(place: &Place) -> BTreeMap<String, BTreeMap<String, u64>> {
     of_all
 }
 
+/// Slow: it measures every mechanism, or for some seconds.
 #[test]
 fn slices_of_endpoints_that_were_moved_are_counted_and_not_measured() {
     let otherwise = "what is said of endpoints that were moved";
@@ -241,6 +242,7 @@ fn every_mechanism() -> Vec<&'static str> {
     working().into_iter().flat_map(|card| ["-m", card.name]).collect()
 }
 
+/// Slow: it measures every mechanism, or for some seconds.
 #[test]
 fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
     const SIZES: [u64; 4] = [0, 1, 4096, 65_507];
@@ -293,6 +295,7 @@ fn every_mechanism_has_a_good_record_in_every_workload_and_size() {
     }
 }
 
+/// Slow: it measures every mechanism, or for some seconds.
 #[test]
 fn several_peers_share_their_iterations_in_every_mechanism() {
     let place = Place::new();
@@ -444,6 +447,7 @@ fn a_rate_is_kept_or_said_to_be_missed() {
     assert!(said.out.contains("missed its rate"), "{said}");
 }
 
+/// Slow: it measures every mechanism, or for some seconds.
 #[test]
 fn two_threads_measure_every_mechanism_too() {
     let place = Place::new();
@@ -461,6 +465,7 @@ fn two_threads_measure_every_mechanism_too() {
     }
 }
 
+/// Slow: it measures every mechanism, or for some seconds.
 #[test]
 fn every_byte_can_be_checked_in_the_timed_phases() {
     let place = Place::new();
@@ -472,6 +477,7 @@ fn every_byte_can_be_checked_in_the_timed_phases() {
     assert_none_failed(&results);
 }
 
+/// Slow: it measures every mechanism, or for some seconds.
 #[test]
 fn what_was_shown_is_what_is_kept() {
     let place = Place::new();

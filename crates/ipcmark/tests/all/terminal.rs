@@ -65,6 +65,7 @@ fn places(words: &[String], found: &mut Vec<Vec<String>>) {
     found.push([words, &["--unknown-".to_owned()]].concat());
 }
 
+/// Slow: it types something evil for every option.
 #[test]
 fn no_argument_commands_a_terminal() {
     let mut found = Vec::new();

@@ -14,7 +14,7 @@
 use crate::ALONE;
 use crate::common::{
     GONE_WITHIN, Place, Process, Running, asked, assert_no_kernel_objects_are_left, assert_none_failed,
-    endpoints_at_once, error, kernel_objects, read, send, skip, slow, wait_until,
+    endpoints_at_once, error, kernel_objects, read, send, skip, wait_until,
 };
 use mechanisms::registry::{CARDS, probe};
 use model::card::{Card, CardKind, Support};
@@ -242,7 +242,7 @@ fn deaths(mechanisms: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
             if slow == Slow::Peer {
                 threads.spawn(|| slow_down(peer));
             }
-            kill_at(victim, slow, at)
+            kill_at(victim, at)
         });
         let Some(killed) = killed else { continue };
         let gone = || endpoints_at_once(running.pid()).iter().all(|process| !found.contains(process));
@@ -292,7 +292,7 @@ fn kill_at_every_stop(mechanisms: &[Row], which: Which, slow: Slow, known: &[Vec
     let mut iterations: Vec<Vec<u64>> = Vec::new();
     let (mut left, mut kills) = (mechanisms.to_vec(), 0);
     for at in 0.. {
-        let killed = deaths(&left, which, slow, at);
+        let killed = deaths(&left, which, at);
         kills += killed.len();
         for (mechanism, _) in left.iter().zip(&killed).filter(|(_, killed)| !killed.is_sure) {
             eprintln!("{which:?} of {mechanism:?} was killed at any call: no iterations were found");
@@ -337,9 +337,9 @@ fn kill_at_every_call(mechanisms: &[Row], which: Which) {
     }
 }
 
+/// Slow: it kills a client and a server of every mechanism at each call of an iteration.
 #[test]
 fn a_death_at_any_call_of_an_iteration_ends_the_trial_and_leaves_nothing() {
-    slow("it kills a client and a server of every mechanism at each call of an iteration");
     let _alone = ALONE.lock();
     if !may_trace() {
         return;

@@ -175,6 +175,7 @@ fn assert_completed_lines_are_kept(place: &Place) {
     assert!(results.notes.len() <= 1, "{:?}", results.notes);
 }
 
+/// Slow: it kills many runs, at moments that are sought.
 #[test]
 fn a_killed_coordinator_leaves_nothing_behind_and_keeps_what_was_finished() {
     let _alone = ALONE.lock();
@@ -301,11 +302,13 @@ fn kill_endpoints(which: Which) {
     eprintln!("{ENDPOINTS} endpoints killed ({which:?}), {} more too late to matter", too_late.into_inner());
 }
 
+/// Slow: it kills many runs, at moments that are sought.
 #[test]
 fn a_killed_client_fails_its_case_and_no_other() {
     kill_endpoints(Which::Client);
 }
 
+/// Slow: it kills many runs, at moments that are sought.
 #[test]
 fn a_killed_server_fails_its_case_and_no_other() {
     kill_endpoints(Which::Server);
@@ -340,6 +343,7 @@ fn a_killed_explanation_leaves_nothing_behind() {
     });
 }
 
+/// Slow: it kills many runs, at moments that are sought.
 #[test]
 fn an_explanation_that_is_interrupted_says_what_it_has() {
     let _alone = ALONE.lock();
@@ -454,6 +458,7 @@ fn a_comparison_that_is_interrupted_shows_what_it_has() {
     place.assert_nothing_is_left("after an interrupted comparison");
 }
 
+/// Slow: it kills many runs, at moments that are sought.
 #[test]
 fn a_stopped_endpoint_is_ended_by_the_deadline() {
     let _alone = ALONE.lock();
@@ -482,6 +487,7 @@ fn a_stopped_endpoint_is_ended_by_the_deadline() {
     }
 }
 
+/// Slow: it kills many runs, at moments that are sought.
 #[test]
 fn endpoints_that_are_stopped_at_any_moment_never_hang_a_run() {
     let _alone = ALONE.lock();

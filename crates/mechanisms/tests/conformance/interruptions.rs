@@ -46,6 +46,7 @@ fn in_a_storm<M: Mechanism>(
     });
 }
 
+// Slow: it visits every variant of every mechanism.
 check!(calls_that_are_interrupted_lose_nothing, |params, M| {
     let iterations = if is_main(params) { 1500 } else { 150 };
     let size_bytes = largest(&M::CARD, params).min(64);
@@ -91,6 +92,7 @@ fn echo<E: Endpoint>(endpoint: &mut E, iterations: usize) {
     }
 }
 
+// Slow: it visits every variant of every mechanism.
 check!(each_connection_is_answered, |params, M| {
     if M::CARD.takes(Workload::Connect) {
         const ITERATIONS: usize = 300;

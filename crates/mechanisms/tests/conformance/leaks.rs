@@ -11,6 +11,7 @@ use rustix::process::{WaitOptions, wait};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+/// Slow: it visits every variant of every mechanism.
 #[test]
 fn trials_leak_no_descriptor_and_no_mapping() {
     #[derive(Clone)]
@@ -94,14 +95,13 @@ fn trials_leak_no_descriptor_and_no_mapping() {
     let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches(" rw-s ").count();
     let works = |card: &Card, params: &Params| matches!(probe(card, params), Support::Yes { .. });
     for (card, params) in variants().into_iter().filter(|(card, params)| works(card, params)) {
-        // In the server an iteration may be a process.
-        let connects = card.takes(Workload::Connect).then_some((Workload::Connect, 500));
-        // What spins waits for the scheduler in each iteration where CPUs are busy. A descriptor that one iteration in eight leaks is
-        // found in few.
+        // In the server an iteration may be a process. What spins waits for the scheduler in each iteration where CPUs are busy. A
+        // descriptor or a mapping that one iteration in eight leaves, or one trial, is found in few.
+        let connects = card.takes(Workload::Connect).then_some((Workload::Connect, 100));
         let (many, some) = match (is_main(&params), params.spins()) {
-            (_, true) => (50, 5),
-            (true, false) => (1000, 50),
-            (false, false) => (500, 5),
+            (_, true) => (50, 3),
+            (true, false) => (500, 10),
+            (false, false) => (100, 3),
         };
         for (workload, iterations) in [(Workload::Latency, many)].into_iter().chain(connects) {
             let cycle = |iterations| visit(card, Cycle(params.clone(), workload, iterations));

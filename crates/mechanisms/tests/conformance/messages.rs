@@ -8,10 +8,15 @@ use std::os::fd::AsFd;
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 
+// Slow: it visits every variant of every mechanism.
 check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
     for size_bytes in sizes(&M::CARD, params) {
         // What spins waits for the scheduler in each round where CPUs are busy.
-        let rounds = if size_bytes > 10_000 || params.spins() { 5 } else { 50 };
+        let rounds = match (size_bytes > 10_000 || params.spins(), is_main(params)) {
+            (true, _) => 5,
+            (false, true) => 50,
+            (false, false) => 12,
+        };
         let framing = M::CARD.framing;
         let shape = Shape { size_bytes, workload: Workload::Latency };
         let client = |mut endpoint: M::End| {
@@ -41,6 +46,7 @@ check!(what_is_sent_arrives_whole_and_in_order_both_ways, |params, M| {
     }
 });
 
+// Slow: it visits every variant of every mechanism.
 check!(a_stream_of_messages_loses_none_though_the_server_is_slow, |params, M| {
     if M::CARD.workloads.contains(&Workload::Throughput) && !M::End::LOSES {
         let largest = largest(&M::CARD, params);
@@ -48,7 +54,12 @@ check!(a_stream_of_messages_loses_none_though_the_server_is_slow, |params, M| {
         let sizes = if is_main(params) { vec![1, 60, 4096, 65_000] } else { vec![largest.min(60), 65_000] };
         let sizes = sizes.into_iter().filter(|size| *size <= largest);
         for size_bytes in sizes.chain(empty(&M::CARD)) {
-            let messages = if size_bytes > 10_000 { 200 } else { 3000 };
+            let messages = match (size_bytes > 10_000, is_main(params)) {
+                (true, true) => 200,
+                (true, false) => 40,
+                (false, true) => 3000,
+                (false, false) => 1000,
+            };
             let framing = M::CARD.framing;
             let client = |mut endpoint: M::End| {
                 for number in 0..messages {

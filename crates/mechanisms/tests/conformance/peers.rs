@@ -40,6 +40,7 @@ check!(an_endpoint_that_can_be_polled_is_ready_when_a_message_is_there, |params,
     }
 });
 
+// Slow: it visits every variant of every mechanism.
 check!(the_death_of_the_peer_ends_a_send, |params, M| {
     // MPTCP keeps what it cannot deliver, and lets the sender wait for room, until it gives up the peer. There, and
     // where both endpoints spin on shared memory, the coordinator's deadline ends the wait.
@@ -73,6 +74,7 @@ check!(the_death_of_the_peer_ends_a_receive, |params, M| {
     }
 });
 
+/// Slow: it visits every variant of every mechanism.
 #[test]
 fn the_last_message_of_a_peer_that_closes_is_not_lost() {
     struct LastMessage(Params);

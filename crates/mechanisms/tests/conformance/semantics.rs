@@ -78,6 +78,7 @@ fn wait_until_it_waits(begun: &Mutex<(usize, usize)>) {
     }
 }
 
+// Slow: it visits every variant of every mechanism.
 check!(who_sends_into_a_full_queue_waits_where_the_card_says_so, |params, M| {
     let claims = M::CARD.semantics.when_full == WhenFull::Blocks;
     let carries = M::CARD.kind == CardKind::Mechanism && M::CARD.payload == Payload::Bytes;

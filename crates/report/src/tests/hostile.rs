@@ -85,6 +85,7 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    /// Slow: it makes every form of many files.
     #[test]
     fn no_content_breaks_a_format(text in text(), number in proptest::num::f64::ANY, size in any::<u64>(), width in 0..200usize) {
         let results = hostile(&text, number, size);

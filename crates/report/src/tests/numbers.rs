@@ -60,6 +60,7 @@ fn show(results: &Results) {
     }
 }
 
+/// Slow: it makes every form of many files.
 #[test]
 fn no_number_of_a_file_breaks_what_is_made_of_it() {
     let lines: Vec<Value> = fixture_lines();

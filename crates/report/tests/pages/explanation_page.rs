@@ -32,6 +32,7 @@ fn several() -> [Explanation; 3] {
     ]
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
     let Some(mut browser) = browser() else { return };
@@ -80,6 +81,7 @@ fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
     assert_clean(&mut browser);
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn nothing_that_was_seen_becomes_markup() {
     const HOSTILE: [&str; 6] = [

@@ -81,6 +81,7 @@ fn is_close(a: &Value, b: f64) -> bool {
     (a.as_f64().unwrap() / b - 1.0).abs() < 1e-4
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn charts_draw_what_was_measured() {
     let Some(mut browser) = browser() else { return };
@@ -119,6 +120,7 @@ fn charts_draw_what_was_measured() {
     assert!(cells.as_u64().unwrap() >= 5);
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn the_speed_of_the_host_is_drawn_and_each_case_has_its_views_and_slices() {
     let Some(mut browser) = browser() else { return };
@@ -138,6 +140,7 @@ fn the_speed_of_the_host_is_drawn_and_each_case_has_its_views_and_slices() {
     keep("speed.png", &browser.screenshot());
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn axes_are_marked_as_far_as_intervals_reach() {
     let Some(mut browser) = browser() else { return };
@@ -155,6 +158,7 @@ fn axes_are_marked_as_far_as_intervals_reach() {
     assert!(browser.evaluate("logarithmicTicks([7.5e-6], 'ns').tickvals.length").as_u64().unwrap() < 12);
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn every_number_of_the_page_stands_in_the_terminal_table() {
     let Some(mut browser) = browser() else { return };
@@ -177,6 +181,7 @@ fn every_number_of_the_page_stands_in_the_terminal_table() {
     assert!(summary.as_str().unwrap().contains("2.83 µs ±25%"), "{summary}");
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn charts_start_with_the_metric_that_was_asked_for() {
     let Some(mut browser) = browser() else { return };
@@ -191,6 +196,7 @@ fn charts_start_with_the_metric_that_was_asked_for() {
     assert_eq!(browser.evaluate(chosen), json!(["throughput", "time", "time"]));
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn controls_do_what_they_say() {
     let Some(mut browser) = browser() else { return };
@@ -257,6 +263,7 @@ fn controls_do_what_they_say() {
 const PICTURES: &str =
     "[...document.querySelectorAll('img.picture')].map((img) => [img.naturalWidth, img.alt])";
 
+/// Slow: it opens a browser.
 #[test]
 fn a_study_comes_first_and_is_drawn_as_it_says() {
     let Some(mut browser) = browser() else { return };
@@ -354,6 +361,7 @@ fn hostile(text: &str) -> Results {
     results
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn nothing_in_a_results_file_becomes_markup() {
     const HOSTILE: [&str; 10] = [
@@ -399,17 +407,23 @@ fn nothing_in_a_results_file_becomes_markup() {
     }
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn the_page_fits_a_phone_and_paper() {
     let Some(mut browser) = browser() else { return };
     let (hosts, study) = (two_hosts(), study::study());
     let page = Page::of(&[with_study(&hosts[0], study), AnalysedResults::of(&hosts[1])]);
-    for (name, width, mobile, scheme) in [
-        ("desktop-light", 1280, false, "light"),
-        ("desktop-dark", 1280, false, "dark"),
-        ("phone-light", 390, true, "light"),
-        ("phone-dark", 390, true, "dark"),
+    // `cargo xtask release` tries every combination.
+    let is_release = std::env::var_os("IPCMARK_EVERY_PAGE").is_some();
+    for (name, width, mobile, scheme, is_always) in [
+        ("desktop-light", 1280, false, "light", false),
+        ("desktop-dark", 1280, false, "dark", true),
+        ("phone-light", 390, true, "light", true),
+        ("phone-dark", 390, true, "dark", false),
     ] {
+        if !is_always && !is_release {
+            continue;
+        }
         browser.show_as(width, 900, mobile, scheme);
         open(&mut browser, &page);
         let wide = browser.evaluate("document.documentElement.scrollWidth");

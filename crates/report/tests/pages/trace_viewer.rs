@@ -54,6 +54,7 @@ fn imported(browser: &mut Browser) -> Value {
     browser.evaluate(&IMPORT.replace("TRACE", &json!(trace).to_string()))
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn another_importer_finds_both_tracks_and_all_that_is_on_them() {
     let Some(mut browser) = viewer() else { return };

@@ -386,6 +386,7 @@ fn processes_that_ask_one_another_do_not_stand_still() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
+    /// Slow: it simulates many runs.
     #[test]
     fn no_scenario_makes_it_hang_or_panic_and_a_seed_gives_the_same_again(seed in any::<u64>(), cpus in 1..5_u32) {
         let mut random = SmallRng::seed_from_u64(seed);

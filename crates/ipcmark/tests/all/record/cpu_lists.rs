@@ -20,6 +20,7 @@ fn a_list_of_cpus_without_end_fills_no_memory() {
     assert!(read(&place).flows.iter().any(|flow| flow.mechanism.name == "pipe"));
 }
 
+/// Slow: it records a program by each way.
 #[test]
 fn without_a_list_of_cpus_a_command_is_followed_wherever_it_runs() {
     const TIMES: usize = 10;

@@ -3,6 +3,7 @@
 use super::{Place, may, player, read};
 use crate::common::run;
 
+/// Slow: it records a program by each way.
 #[test]
 fn what_waits_for_an_acknowledgement_is_said_and_not_predicted_through() {
     // By the other ways it is not known what a connection is that a process with several threads has.

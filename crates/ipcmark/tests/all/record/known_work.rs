@@ -3,6 +3,7 @@
 use super::{may, only_flow, player, recorded_in};
 use crate::common::Place;
 
+/// Slow: it records a program by each way.
 #[test]
 fn its_length_is_recovered() {
     const WORKS_US: [u64; 2] = [3, 12];

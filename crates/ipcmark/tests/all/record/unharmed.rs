@@ -27,6 +27,7 @@ fn assert_in_time(how: &str, play: impl Fn(&Place)) {
     panic!("{how}: something was late in each of {TIMES} recordings: {texts:#?}");
 }
 
+/// Slow: it makes thousands of rounds while it is recorded.
 #[test]
 fn ends_and_locks_of_a_recorded_command_are_never_late() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
@@ -42,6 +43,7 @@ fn ends_and_locks_of_a_recorded_command_are_never_late() {
     }
 }
 
+/// Slow: it makes thousands of rounds while it is recorded.
 #[test]
 fn ends_and_locks_of_recorded_processes_are_never_late() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
