@@ -148,8 +148,6 @@ fn a_link_that_was_planted_is_not_followed_by_the_manual() {
     run(&mut place.ipcmark(["man", "--directory", "man1"])).expect(0);
 }
 
-/// The variables of the environment by which a test becomes a program under a filter: the number of the call, and the words.
-
 /// `ipcmark ARGUMENTS` in `place`, under a filter that kills who makes `call`.
 fn under(place: &Place, call: i64, arguments: &[&str]) -> Command {
     let mut command = place.command(example("under_filter"));

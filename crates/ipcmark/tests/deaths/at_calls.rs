@@ -242,7 +242,7 @@ fn deaths(mechanisms: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
             if slow == Slow::Peer {
                 threads.spawn(|| slow_down(peer));
             }
-            kill_at(victim, at)
+            kill_at(victim, slow, at)
         });
         let Some(killed) = killed else { continue };
         let gone = || endpoints_at_once(running.pid()).iter().all(|process| !found.contains(process));
@@ -292,7 +292,7 @@ fn kill_at_every_stop(mechanisms: &[Row], which: Which, slow: Slow, known: &[Vec
     let mut iterations: Vec<Vec<u64>> = Vec::new();
     let (mut left, mut kills) = (mechanisms.to_vec(), 0);
     for at in 0.. {
-        let killed = deaths(&left, which, at);
+        let killed = deaths(&left, which, slow, at);
         kills += killed.len();
         for (mechanism, _) in left.iter().zip(&killed).filter(|(_, killed)| !killed.is_sure) {
             eprintln!("{which:?} of {mechanism:?} was killed at any call: no iterations were found");
