@@ -107,7 +107,7 @@ fn what_nobody_types_does_not_command_a_terminal() {
             &["__recorded", evil],
             &["__recorded", "1", evil],
             &["__try_probe", evil],
-            &["__unpush", evil],
+            &["__hold", evil],
             &["__janitor", evil],
             &["endpoint", "--child-of", evil],
             &["endpoint", evil],
