@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// So many tests at once for each CPU: most of them sleep most of the time.
-const AT_ONCE_PER_CPU: usize = 4;
+const AT_ONCE_PER_CPU: usize = 3;
 /// Of these programs one test runs at a time: endpoints that spin take the CPUs from one another, and deaths come at moments that
 /// are sought.
 const IN_TURN: [&str; 2] = ["--test conformance", "--test deaths"];
