@@ -46,7 +46,9 @@ usage: cargo xtask TASK
                  memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
   release        make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials;
-                 test the package, and the other machine types, emulated
+                 test the package, and pages in every size
+  release --emulate
+                 run the unit tests and the conformance suite of the other machine types, emulated
   campaign [MINUTES [PART…]]
                  kill, fill, starve, cut links, fuzz and model-check for so long (default 60); prints a table.
                  PART is loom, miri, kills, hosts or fuzz
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
         ["release"] => release::all(),
+        ["release", "--emulate"] => release::emulated(),
         ["studies", files @ ..] if !files.is_empty() => studies::write(files),
         _ => with_crates(&words),
     };
