@@ -291,6 +291,9 @@ fn control_group(root: &Path) -> Result<BTreeMap<String, String>, String> {
 }
 
 fn bpf_programs(root: &Path) -> Result<BTreeMap<String, u64>, String> {
+    if !sys::seccomp::outlives(|| _ = sys::bpf_count::loaded_programs()) {
+        return Err(sys::seccomp::cause());
+    }
     let loaded =
         sys::bpf_count::loaded_programs().map_err(|errno| format!("bpf(BPF_PROG_GET_NEXT_ID): {errno}"))?;
     let of_group = own_group(root).and_then(|group| sys::bpf_count::programs_of_group(&group).ok());

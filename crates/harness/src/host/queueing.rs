@@ -31,6 +31,9 @@ pub(super) fn disciplines(root: &Path) -> Result<BTreeMap<String, String>, Strin
         |name: &String| text(root, &format!("{interfaces}/{name}/ifindex")).ok()?.parse::<u32>().ok();
     let by_number: BTreeMap<u32, &String> =
         names.iter().filter_map(|name| Some((number(name)?, name))).collect();
+    if !sys::seccomp::outlives(|| _ = ask()) {
+        return Err(sys::seccomp::cause());
+    }
     let kinds = ask().map_err(|errno| format!("netlink (RTM_GETQDISC): {errno}"))?;
     let named =
         kinds.into_iter().filter_map(|(number, kind)| Some(((*by_number.get(&number)?).clone(), kind)));

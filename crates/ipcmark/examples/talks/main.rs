@@ -58,7 +58,8 @@ fn main() {
             sys::process::pin_to(other.parse().unwrap()).unwrap();
             pair("answer", |stream| {
                 sys::process::pin_to(own.parse().unwrap()).unwrap();
-                ask(&stream);
+                // More than a program's start has, after which it is looked up where it is held.
+                ask_times(&stream, 4 * REQUESTS);
                 // Where processes are held is looked up while they are there.
                 std::thread::sleep(Duration::from_millis(800));
             });
