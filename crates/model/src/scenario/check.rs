@@ -1,6 +1,6 @@
 //! What a scenario must be so that it can run: names, graph, limits, and what the cards of its mechanisms allow.
 
-use super::{Begin, Flow, Scenario};
+use super::{Begin, Flow, Mix, Scenario};
 use crate::card::{Card, CardKind};
 use crate::diagnostic::Diagnostic;
 use crate::invalid::printable;
@@ -44,8 +44,9 @@ impl Scenario {
             return Err(refusal("to", "it goes from a process to itself", "name two processes"));
         }
         self.check_begin(at)?;
-        let sizes = [("size", Some(&flow.size)), ("reply", flow.reply.as_ref())];
-        for (key, size) in sizes.into_iter().filter_map(|(key, mix)| Some((key, mix?.largest()))) {
+        let sizes = [("size", Some(flow.size.largest())), ("reply", flow.reply.as_ref().map(Mix::largest))];
+        let sizes = sizes.into_iter().chain([("read", flow.read)]);
+        for (key, size) in sizes.filter_map(|(key, size)| Some((key, size?))) {
             if size > Size::LARGEST {
                 let remedy = format!("give at most {}", Size::LARGEST);
                 return Err(refusal(
@@ -272,6 +273,7 @@ rate = "100-poisson"
             ("reply = \"128\"", "reply = \"128\"\nfds = 3", "does not pass 3 descriptors"),
             ("reply = \"128\"", "reply = \"128\"\nmessages = 0", "a request of 0 messages"),
             ("reply = \"128\"", "reply = \"2G\"", "larger than ipcmark handles"),
+            ("read = \"4K\"", "read = \"2G\"", "larger than ipcmark handles"),
         ] {
             let text = CHAIN.replacen(from, to, 1);
             assert_ne!(text, CHAIN, "{from}");

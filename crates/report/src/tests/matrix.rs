@@ -168,6 +168,7 @@ fn places_stand_side_by_side_where_they_fit() {
         (IPv4), and SO_SNDBUF less the kernel's overhead
       shm-ring:wait=spin, 1 case: two endpoints that spin on one CPU only move at
         the scheduler's tick
+      pipe, fifo, unix-stream, unix-seqpacket…, 69 cases: no time; give more --time
 
       !  unsettled: the 95% interval is wider than was asked for
       --detail shows every case with intervals, percentiles and CPU time
