@@ -186,10 +186,12 @@ fn switches_and_wake_ups_are_as_many_as_the_kernel_accounts_to_the_thread() {
         after.involuntary_switches - before.involuntary_switches,
     );
     assert_eq!((left(false), left(true)), (voluntary, involuntary));
-    assert_eq!(woken as u64, voluntary, "it was awake at the beginning and at the end");
+    // It was awake at the beginning and at the end. Who is preempted on its way to sleep is woken without having slept.
+    assert!((voluntary..=voluntary + involuntary).contains(&(woken as u64)), "{woken} of {voluntary}, {involuntary}");
     assert!(voluntary + involuntary >= ITERATIONS as u64);
-    let by_interrupt = |_, what| matches!(what, CpuEventKind::Waking { by_interrupt: true, .. });
-    assert!(count(&trace, by_interrupt) <= 1, "they wake each other");
+    let by_interrupt =
+        |_, what| matches!(what, CpuEventKind::Waking { by_interrupt: true, woken } if woken == client);
+    assert!(count(&trace, by_interrupt) <= 1, "the server wakes it");
     // Nothing is missing between two switches of a CPU: one leaves what the other came to.
     let switches = trace.events.iter().filter_map(|event| match event.what {
         CpuEventKind::Switch { from, to, .. } => Some((from, to)),

@@ -114,6 +114,10 @@ impl Trials for FakeTrials<'_> {
         Ok(Box::new(FakeTrial { trials: self, name, is_observed: probe.is_some() }))
     }
 
+    fn first_number(&self) -> u64 {
+        self.last_number.get().map_or(0, |last| (last + 2) / 2 * 2)
+    }
+
     fn wait_out_disturbance(&self) {
         self.waited_after.borrow_mut().push(self.count());
     }

@@ -12,6 +12,7 @@ use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 use sys::{Failure, OrFail};
@@ -29,6 +30,8 @@ pub struct RunDirectory {
     id: String,
     /// `None`: there is none, and nothing at its path is this run's.
     own: Option<OwnDirectory>,
+    /// Where the numbers of the next scheduler's trials begin.
+    next_number: AtomicU64,
     /// The janitor reads from the other end of this pipe, and wakes when this process ends in whatever way.
     _janitor: OwnedFd,
 }
@@ -45,16 +48,28 @@ impl RunDirectory {
             // The janitor comes first: there is no moment at which a directory would outlive a killed run.
             let janitor = start_janitor(&path)?;
             match if is_safe { make(&path) } else { Err(Errno::ACCESS) } {
-                Ok(own) => return Ok(Self { path, id, own: Some(own), _janitor: janitor }),
+                Ok(own) => return Ok(Self::at(path, id, Some(own), janitor)),
                 Err(Errno::EXIST) => {}
                 // Nobody can make anything below a device, so that no other user's directory is ever taken for this run's.
                 Err(_) => {
                     let path = Path::new("/dev/null").join(format!("{PREFIX}{id}"));
-                    return Ok(Self { path, id, own: None, _janitor: janitor });
+                    return Ok(Self::at(path, id, None, janitor));
                 }
             }
         }
         Err(Failure::of("mkdir", std::env::temp_dir().display(), Errno::EXIST))
+    }
+
+    fn at(path: PathBuf, id: String, own: Option<OwnDirectory>, janitor: OwnedFd) -> Self {
+        Self { path, id, own, next_number: AtomicU64::new(0), _janitor: janitor }
+    }
+
+    /// Numbers of trials of one scheduler, from this one on. What an endpoint that was killed made under its number is left here until
+    /// the run ends, and must not be in the way of another.
+    pub(crate) fn first_number(&self) -> u64 {
+        /// More trials than a scheduler starts.
+        const TRIALS: u64 = 1 << 24;
+        self.next_number.fetch_add(TRIALS, Ordering::Relaxed)
     }
 
     /// The id of the run, which is in the name of everything that it makes.

@@ -23,6 +23,9 @@ pub trait Trials {
         probe: Option<&ProbeRequest>,
     ) -> Result<Box<dyn Trial + 's>, TrialError>;
 
+    /// The first of the numbers of a scheduler, an even one: no other scheduler of this run has those that follow.
+    fn first_number(&self) -> u64;
+
     /// Waits until it no longer matters to what is measured that endpoints have started or ended.
     fn wait_out_disturbance(&self);
 
@@ -112,7 +115,8 @@ pub(crate) type TrialOutcome<T> = Result<T, String>;
 /// Starts trials and slices for a policy.
 pub(crate) struct Scheduler<'a> {
     budget: TimeBudget<'a>,
-    started: u64,
+    /// The number of the next trial; `None` before the first.
+    next_number: Option<u64>,
     starting: Duration,
     /// Whether trials were started or ended since that was waited out.
     is_disturbed: bool,
@@ -120,7 +124,7 @@ pub(crate) struct Scheduler<'a> {
 
 impl<'a> Scheduler<'a> {
     pub(crate) fn new(budget: TimeBudget<'a>) -> Self {
-        Self { budget, started: 0, starting: Duration::ZERO, is_disturbed: false }
+        Self { budget, next_number: None, starting: Duration::ZERO, is_disturbed: false }
     }
 
     /// A trial of `case`.
@@ -133,8 +137,8 @@ impl<'a> Scheduler<'a> {
         if trials.is_interrupted() {
             return Err(Stop::Interrupted);
         }
-        let number = self.started;
-        self.started += 1;
+        let number = self.next_number.unwrap_or_else(|| trials.first_number());
+        self.next_number = Some(number + 1);
         self.is_disturbed = true;
         let before = self.elapsed();
         let trial = trials.start(case, number, probe);

@@ -57,3 +57,13 @@ fn progress_is_a_share_of_the_time() {
     let expected = TrialProgress { round: Some(3), done: 1, of: 2, share: 0.25, left: 3 * SLICE_TIME };
     assert_eq!(progress, expected);
 }
+
+/// Trials that were given a number twice would panic.
+#[test]
+fn what_follows_on_a_run_has_numbers_of_its_own() {
+    let trials = FakeTrials::new(&|_, _| Ok(1.0));
+    for _ in 0..2 {
+        let mut scheduler = Scheduler::new(trials.budget(SLICE_TIME));
+        assert!(scheduler.start(&trials, &case("a"), None).unwrap().is_ok());
+    }
+}

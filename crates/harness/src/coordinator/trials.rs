@@ -141,6 +141,10 @@ impl Trials for EndpointTrials<'_> {
         Ok(Box::new(trial))
     }
 
+    fn first_number(&self) -> u64 {
+        self.directory.first_number()
+    }
+
     fn wait_out_disturbance(&self) {
         std::thread::sleep(DISTURBANCE);
     }

@@ -9,7 +9,7 @@ pub(crate) const REQUESTS: u64 = 23;
 pub(crate) const REQUEST_BYTES: usize = 64;
 pub(crate) const REPLY_BYTES: usize = 128;
 /// How many requests who works makes.
-pub(crate) const WORKED_REQUESTS: u64 = 2000;
+pub(crate) const WORKED_REQUESTS: u64 = 400;
 /// What is set late, of a pipe and of a socket.
 pub(crate) const CAPACITY_BYTES: usize = 8192;
 pub(crate) const BUFFER_BYTES: usize = 50_000;

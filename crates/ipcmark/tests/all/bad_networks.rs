@@ -1,13 +1,12 @@
 //! Networks that drop or reject what endpoints send, and endpoints elsewhere that are silent or talk without end.
 
 use crate::common::{
-    IPCMARK, Place, Running, asked, error, has, read, run, skip, tool_is_missing, wait_until,
+    GONE_WITHIN, IPCMARK, Place, Running, asked, error, has, read, run, skip, tool_is_missing, wait_until,
 };
 use crate::remote::TwoHosts;
 use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// A rule of the network namespace `b` for what comes from `a`; whether it could be made.
 fn rule(hosts: &TwoHosts, rule: &str) -> bool {
@@ -77,7 +76,7 @@ fn what_was_measured_before_a_cut_is_in_the_reason() {
     let running = Running::start(&mut hosts.ipcmark(&place, &all));
     let begun =
         || fs::read_to_string(&output).is_ok_and(|text| text.matches("\"type\":\"sample\"").count() > 2);
-    assert!(wait_until(Duration::from_secs(60), begun), "no sample came");
+    assert!(wait_until(GONE_WITHIN, begun), "no sample came");
     assert!(rule(&hosts, "-j DROP"));
     let said = running.finish().expect(1);
     let what: String = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -99,7 +98,7 @@ fn a_check_that_a_signal_ends_leaves_no_endpoint() {
     let place = Place::new();
     let running = Running::start(&mut place.ipcmark(["endpoint", "check", "sleep", "600"]));
     let sleeps = || place.processes().iter().any(|process| process.command[0] == "sleep");
-    assert!(wait_until(Duration::from_secs(60), sleeps));
+    assert!(wait_until(GONE_WITHIN, sleeps));
     running.signal(Signal::TERM);
     running.finish().expect(130);
     place.assert_nothing_is_left("a check that was ended");

@@ -39,7 +39,7 @@ pub fn example(name: &str) -> PathBuf {
 /// How long a command may take that must end by itself: beyond it, it hangs. No measure of speed.
 pub const TIMEOUT: Duration = Duration::from_secs(600);
 /// After what time what a dead run had was left behind. No measure of speed.
-pub const GONE_WITHIN: Duration = Duration::from_secs(60);
+pub const GONE_WITHIN: Duration = Duration::from_secs(180);
 /// How often something that is awaited is polled.
 const POLL: Duration = Duration::from_millis(5);
 

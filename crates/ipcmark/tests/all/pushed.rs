@@ -11,7 +11,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// The user of neighbours.
 const NOBODY: &str = "65534";
@@ -83,7 +82,7 @@ fn beside_a_neighbour(place: &Place, way: &str, rest: [&str; 2], command: &mut C
     let neighbour = neighbour.stdin(Stdio::null()).stdout(fs::File::create(place.path("said")).unwrap());
     let mut neighbour = neighbour.spawn().unwrap();
     let said = || fs::read_to_string(place.path("said")).unwrap();
-    assert!(wait_until(Duration::from_secs(60), || said().contains("begun")), "the neighbour does not begin");
+    assert!(wait_until(GONE_WITHIN, || said().contains("begun")), "the neighbour does not begin");
     let outcome = run(command);
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
@@ -140,7 +139,7 @@ fn begun(place: &Place) -> Running {
     let line = ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--server-via", "env", "--push", "-o"];
     let running = Running::start(place.ipcmark(line).arg(&output));
     let begun = || fs::read_to_string(&output).is_ok_and(|text| text.contains("\"type\":\"sample\""));
-    assert!(wait_until(Duration::from_secs(60), begun), "no sample came");
+    assert!(wait_until(GONE_WITHIN, begun), "no sample came");
     assert_eq!(copies(place), 1);
     running
 }
@@ -197,7 +196,7 @@ fn a_copy_under_way_goes_with_its_coordinator() {
     let (place, via) = open_place();
     let line = ["run", "-m", "tcp", "-s", "1", "--server-via", &via, "--push"];
     let running = Running::start(&mut place.ipcmark(line));
-    assert!(wait_until(Duration::from_secs(60), || copies(&place) == 1), "nothing is pushed");
+    assert!(wait_until(GONE_WITHIN, || copies(&place) == 1), "nothing is pushed");
     running.kill();
     place.assert_nothing_is_left("a copy under way whose coordinator was killed");
 }

@@ -16,7 +16,7 @@ mod unharmed;
 
 use self::exchange::{PEER, REPLY_BYTES, REQUEST_BYTES, REQUESTS, ROLE};
 use self::signals::signals;
-use crate::common::{Place, Said, example, run, skip, wait_until};
+use crate::common::{GONE_WITHIN, Place, Said, example, run, skip, wait_until};
 use crate::restricted::{open_place, ordinary, root};
 use mechanisms::registry::CARDS;
 use model::Scenario;
@@ -31,7 +31,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const WAYS: [&str; 3] = ["bpf", "tracepoints", "ptrace"];
-const GONE: Duration = Duration::from_secs(30);
 
 /// The program that plays `role`.
 fn player(role: &str) -> Command {
@@ -152,7 +151,7 @@ fn recorders_take_no_events_from_each_other() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(wait_until(GONE, || place.path("started").exists()), "its program did not begin");
+    assert!(wait_until(GONE_WITHIN, || place.path("started").exists()), "its program did not begin");
     for way in WAYS {
         flow_with_every_request(way, &player("pair"), "unix-stream");
     }
@@ -336,11 +335,14 @@ fn who_is_recorded_goes_on_when_the_recorder_is_killed() {
         let mut command = place.ipcmark(["record", "--by", way, "--time", "60s", "--pid", &pid]);
         let recorder = crate::common::Running::start(&mut command);
         if way == "ptrace" {
-            assert!(wait_until(GONE, || echo.status("TracerPid") != "0"), "it is traced");
+            assert!(wait_until(GONE_WITHIN, || echo.status("TracerPid") != "0"), "it is traced");
         }
         (0..50).for_each(|at| echo.answers(&format!("word{at}")));
         assert!(recorder.kill(), "it was recording");
-        assert!(wait_until(GONE, || echo.status("TracerPid") == "0"), "{way}: nothing is left attached");
+        assert!(
+            wait_until(GONE_WITHIN, || echo.status("TracerPid") == "0"),
+            "{way}: nothing is left attached"
+        );
         assert!(!echo.status("State").starts_with(['T', 't']), "{way}: it is not stopped");
         echo.answers("after");
     }
@@ -361,9 +363,9 @@ fn who_is_recorded_goes_on_when_the_recording_ends() {
         // outside: some of the words are said later.
         let begun = || fs::read_dir(format!("/proc/{}/fd", recorder.pid())).map_or(0, Iterator::count) > 8;
         let begun = if way == "ptrace" {
-            wait_until(GONE, || echo.status("TracerPid") != "0")
+            wait_until(GONE_WITHIN, || echo.status("TracerPid") != "0")
         } else {
-            wait_until(GONE, begun)
+            wait_until(GONE_WITHIN, begun)
         };
         assert!(begun);
         (0..WORDS).for_each(|at| {
@@ -398,8 +400,8 @@ fn who_is_recorded_goes_on_when_the_recording_ends() {
 fn a_program_whose_recorder_died_before_it_began_does_not_wait_for_it() {
     let place = Place::new();
     // Process 1 is not its parent, as after the death of that.
-    let mut child = place.ipcmark(["__recorded", "1", "sleep", "60"]).spawn().unwrap();
-    let has_ended = wait_until(GONE, || child.try_wait().unwrap().is_some());
+    let mut child = place.ipcmark(["__recorded", "1", "sleep", "600"]).spawn().unwrap();
+    let has_ended = wait_until(GONE_WITHIN, || child.try_wait().unwrap().is_some());
     let _ = child.kill();
     child.wait().unwrap();
     assert!(has_ended);

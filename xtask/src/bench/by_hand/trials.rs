@@ -61,6 +61,11 @@ impl Trials for ByHandTrials {
         }))
     }
 
+    // They make no names.
+    fn first_number(&self) -> u64 {
+        0
+    }
+
     fn wait_out_disturbance(&self) {
         std::thread::sleep(DISTURBANCE);
     }

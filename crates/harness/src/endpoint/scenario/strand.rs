@@ -131,11 +131,12 @@ impl<'a> Strand<'a> {
     /// The loop of a thread with several things to wait for.
     fn wait_for_all(&mut self) -> Result<(), FlowError> {
         loop {
-            let is_open = self.shared.gate.is_open();
             let now = self.shared.clock.now();
-            if is_open && std::mem::take(&mut self.is_parked) {
+            if self.is_parked && self.shared.gate.resume() {
+                self.is_parked = false;
                 self.rest();
             }
+            let is_open = !self.is_parked && self.shared.gate.is_open();
             for group in 0..self.groups.len() {
                 if matches!(self.groups[group].state, State::Idle { due } if is_open && due <= now) {
                     self.begin_next(group)?;

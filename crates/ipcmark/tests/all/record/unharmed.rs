@@ -2,8 +2,8 @@
 //! given up. Whoever examines a descriptor of a program that runs holds the file, and delays both.
 
 use super::exchange::{END, PEER};
-use super::{GONE, Place, WAYS, may, player};
-use crate::common::{Running, run, wait_until};
+use super::{Place, WAYS, may, player};
+use crate::common::{GONE_WITHIN, Running, run, wait_until};
 use std::fs;
 
 /// By ptrace each call is many times slower.
@@ -49,7 +49,7 @@ fn ends_and_locks_of_recorded_processes_are_never_late() {
     for way in WAYS.into_iter().filter(|way| may(way)) {
         assert_in_time(way, |place| {
             let playing = Running::start(player("ends").env(PEER, place.path(".")));
-            assert!(wait_until(GONE, || place.path("locked").exists()), "the player did not begin");
+            assert!(wait_until(GONE_WITHIN, || place.path("locked").exists()), "the player did not begin");
             let pid = playing.pid().to_string();
             let time = if way == "ptrace" { "1s" } else { "3s" };
             run(&mut place.ipcmark(["record", "--time", time, "--by", way, "--pid", &pid]));
