@@ -22,8 +22,20 @@ const WAYS: [RecordingWay; 2] = [RecordingWay::Programs, RecordingWay::PerfRecor
 struct Done {
     from_ns: u64,
     ends_ns: Vec<u64>,
-    before: ThreadUsage,
-    after: ThreadUsage,
+    /// When the kernel's account was as it is beside, before the iterations and after them.
+    before: (u64, ThreadUsage),
+    after: (u64, ThreadUsage),
+}
+
+/// The kernel's account of this thread, and a moment at which it was that.
+fn accounted() -> (u64, ThreadUsage) {
+    let switches = |usage: ThreadUsage| (usage.voluntary_switches, usage.involuntary_switches);
+    loop {
+        let (before, at_ns, after) = (of_this_thread(), now_ns(), of_this_thread());
+        if switches(before) == switches(after) {
+            return (at_ns, after);
+        }
+    }
 }
 
 /// A thread on `cpu` that does `iteration` so many times when it is told to, and then stays until it is told that it may end.
@@ -43,13 +55,13 @@ impl Worker {
             say.send(gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
             gone.recv().unwrap();
             let mut ends_ns = Vec::with_capacity(iterations);
-            let before = of_this_thread();
+            let before = accounted();
             let from_ns = now_ns();
             for _ in 0..iterations {
                 iteration();
                 ends_ns.push(now_ns());
             }
-            report.send(Done { from_ns, ends_ns, before, after: of_this_thread() }).unwrap();
+            report.send(Done { from_ns, ends_ns, before, after: accounted() }).unwrap();
             let _ = gone.recv();
         });
         Self { tid: heard.recv().unwrap(), go, done, thread }
@@ -61,10 +73,15 @@ impl Worker {
     }
 }
 
-/// A CPU that this process may use.
-fn cpu() -> u32 {
+/// The CPUs that this process may use.
+fn cpus() -> Vec<u32> {
     let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-    (0..1024).find(|cpu| allowed.is_set(*cpu)).unwrap() as u32
+    (0..1024).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect()
+}
+
+/// One of them.
+fn cpu() -> u32 {
+    cpus()[0]
 }
 
 /// A reader and a writer of a byte.
@@ -172,33 +189,36 @@ fn switches_and_wake_ups_are_as_many_as_the_kernel_accounts_to_the_thread() {
         return;
     }
     let client = trace.client_tids[0];
-    let left = |is_preempted| {
-        count(
-            &trace,
-            |_, what| matches!(what, CpuEventKind::Switch { from, preempted, .. } if from == client && preempted == is_preempted),
-        ) as u64
+    let ((from_ns, before), (until_ns, after)) = (done.before, done.after);
+    let count = |is_meant: &dyn Fn(CpuEventKind) -> bool| {
+        let between = trace.events.iter().filter(|event| (from_ns..until_ns).contains(&event.at_ns));
+        between.filter(|event| is_meant(event.what)).count() as u64
     };
-    let woken =
-        count(&trace, |_, what| matches!(what, CpuEventKind::Waking { woken, .. } if woken == client));
-    let (before, after) = (done.before, done.after);
+    let left = |is_preempted| {
+        count(&|what| matches!(what, CpuEventKind::Switch { from, preempted, .. } if from == client && preempted == is_preempted))
+    };
+    let woken = count(&|what| matches!(what, CpuEventKind::Waking { woken, .. } if woken == client));
     let (voluntary, involuntary) = (
         after.voluntary_switches - before.voluntary_switches,
         after.involuntary_switches - before.involuntary_switches,
     );
-    assert_eq!((left(false), left(true)), (voluntary, involuntary));
+    assert_eq!((left(false), left(true)), (voluntary, involuntary), "{way:?}");
     // It was awake at the beginning and at the end. Who is preempted on its way to sleep is woken without having slept.
-    assert!((voluntary..=voluntary + involuntary).contains(&(woken as u64)), "{woken} of {voluntary}, {involuntary}");
+    assert!((voluntary..=voluntary + involuntary).contains(&woken), "{woken} of {voluntary}, {involuntary}");
     assert!(voluntary + involuntary >= ITERATIONS as u64);
     let by_interrupt =
-        |_, what| matches!(what, CpuEventKind::Waking { by_interrupt: true, woken } if woken == client);
-    assert!(count(&trace, by_interrupt) <= 1, "the server wakes it");
-    // Nothing is missing between two switches of a CPU: one leaves what the other came to.
+        count(&|what| matches!(what, CpuEventKind::Waking { by_interrupt: true, woken } if woken == client));
+    assert!(by_interrupt <= 1, "the server wakes it");
+    // Nothing is missing between two switches of a CPU: one leaves what the other came to. What endpoints do counts; the kernel was seen to
+    // keep quiet about when a thread of process 1 left.
     let switches = trace.events.iter().filter_map(|event| match event.what {
         CpuEventKind::Switch { from, to, .. } => Some((from, to)),
         _ => None,
     });
     let switches: Vec<_> = switches.collect();
-    assert!(switches.windows(2).all(|pair| pair[0].1 == Some(pair[1].0)), "{switches:?}");
+    let is_endpoint = |tid: Option<u32>| tid.is_some_and(|tid| [client, trace.server_tids[0]].contains(&tid));
+    let is_whole = |pair: &[(u32, Option<u32>)]| !is_endpoint(pair[0].1) || pair[0].1 == Some(pair[1].0);
+    assert!(switches.windows(2).all(is_whole), "{switches:?}");
     assert!(!trace.task_names.contains_key(&client), "{:?}", trace.task_names);
     assert!(trace.events.is_sorted_by_key(|event| event.at_ns));
     });
@@ -207,11 +227,12 @@ fn switches_and_wake_ups_are_as_many_as_the_kernel_accounts_to_the_thread() {
 #[test]
 fn idle_time_and_interrupts_have_a_beginning_and_an_end() {
     WAYS.into_iter().for_each(|way| {
-        let cpu = cpu();
-        let sleeper = Worker::start(cpu, 3, || std::thread::sleep(std::time::Duration::from_millis(2)));
+        // The kernel may have the timer on any CPU.
+        let cpus = cpus();
+        let sleeper = Worker::start(cpus[0], 3, || std::thread::sleep(std::time::Duration::from_millis(2)));
         let threads = EndpointThreads { client: vec![sleeper.tid], server: Vec::new() };
         let sets = [EventSet::Interrupts, EventSet::Idle, EventSet::WakeUps];
-        let mut recorder = CpuRecorder::open(&[cpu], threads, &sets, way).unwrap();
+        let mut recorder = CpuRecorder::open(&cpus, threads, &sets, way).unwrap();
         recorder.begin().unwrap();
         sleeper.go.send(()).unwrap();
         let done = sleeper.done.recv().unwrap();
@@ -226,9 +247,9 @@ fn idle_time_and_interrupts_have_a_beginning_and_an_end() {
             (CpuEventKind::InterruptIn, CpuEventKind::InterruptOut),
             (CpuEventKind::IdleIn, CpuEventKind::IdleOut),
         ] {
-            assert!(of(begins).abs_diff(of(ends)) <= 1, "{begins:?} {} {}", of(begins), of(ends));
+            assert!(of(begins).abs_diff(of(ends)) <= cpus.len(), "{begins:?} {} {}", of(begins), of(ends));
         }
-        // A timer ended each of the sleeps, and whoever is woken by it is woken by an interrupt.
+        // It was told to go, and a timer ended its sleeps: whoever is woken by that is woken by an interrupt.
         let woken: Vec<bool> = trace
             .events
             .iter()
@@ -241,7 +262,8 @@ fn idle_time_and_interrupts_have_a_beginning_and_an_end() {
             .collect();
         // Perf records of an idle CPU are few.
         if way == RecordingWay::Programs && trace.no_programs.is_none() {
-            assert!(woken.iter().filter(|by_interrupt| **by_interrupt).count() >= 3, "{woken:?}");
+            let by_others = woken.iter().filter(|by_interrupt| !**by_interrupt).count();
+            assert!(by_others <= 1 && woken.len() > by_others, "{woken:?}");
         }
         assert!(of(CpuEventKind::InterruptIn) >= 3);
     });
@@ -261,7 +283,7 @@ fn page_faults_are_as_many_as_the_kernel_accounts_to_the_thread() {
         let mut recorder = CpuRecorder::open(&[cpu()], threads, &[EventSet::Faults], way).unwrap();
         recorder.begin().unwrap();
         toucher.go.send(()).unwrap();
-        let Done { from_ns, ends_ns, before, after } = toucher.done.recv().unwrap();
+        let Done { from_ns, ends_ns, before: (_, before), after: (_, after) } = toucher.done.recv().unwrap();
         recorder.end().unwrap();
         let trace = recorder.trace(from_ns, ends_ns).unwrap();
         if is_whole(&trace) {
@@ -338,10 +360,13 @@ fn an_ordinary_user_sees_the_switches_of_their_own_threads_and_is_told_what_gran
         return;
     }
     let client = trace.client_tids[0];
-    let left =
-        count(&trace, |tid, what| tid == client && matches!(what, CpuEventKind::Switch { to: None, .. }));
-    let came = count(&trace, |tid, what| tid == client && what == CpuEventKind::On);
-    let (before, after) = (done.before, done.after);
+    let ((from_ns, before), (until_ns, after)) = (done.before, done.after);
+    let between = || {
+        let of_client = trace.events.iter().filter(|event| event.tid == client);
+        of_client.filter(|event| (from_ns..until_ns).contains(&event.at_ns)).map(|event| event.what)
+    };
+    let left = between().filter(|what| matches!(what, CpuEventKind::Switch { to: None, .. })).count();
+    let came = between().filter(|what| *what == CpuEventKind::On).count();
     let accounted = after.voluntary_switches + after.involuntary_switches
         - before.voluntary_switches
         - before.involuntary_switches;
