@@ -19,7 +19,7 @@ impl Stamp {
     /// The reading that is due `ticks` after this one.
     #[inline(always)]
     pub fn after(self, ticks: u64) -> Self {
-        Self(self.0 + ticks)
+        Self(self.0.saturating_add(ticks))
     }
 
     /// The reading of the same clock that has so many ticks.
@@ -254,6 +254,8 @@ mod tests {
     #[test]
     fn a_counter_that_runs_backwards_counts_as_no_time() {
         let (early, late) = (Stamp(100), Stamp(100).after(40));
+        // What is due after the last reading that there can be is due then.
+        assert_eq!(early.after(u64::MAX).ticks(), u64::MAX);
         assert_eq!(Clock::ticks_between(early, late), 40);
         assert_eq!(Clock::ticks_between(late, early), 0);
         let clock = Clock::new(TWO_TICKS_A_NS);

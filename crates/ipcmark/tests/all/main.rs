@@ -9,6 +9,7 @@ mod confined;
 mod continuous;
 mod cpu_traces;
 mod explain;
+mod extremes;
 mod fan_in;
 mod hints;
 mod injected_causes;

@@ -1,17 +1,24 @@
 //! What a scenario must be so that it can run: names, graph, limits, and what the cards of its mechanisms allow.
 
-use super::{Begin, Flow, Mix, Scenario};
+use super::{Begin, Flow, Mix, RecordedFlow, RecordedProcess, Recording, Scenario};
 use crate::card::{Card, CardKind};
 use crate::diagnostic::Diagnostic;
 use crate::invalid::printable;
 use crate::units::Size;
 use crate::workload::{Session, Workload};
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 /// The longest name.
 const LONGEST_NAME: usize = 64;
 /// The most messages of a flow for each of another.
 const MOST_PER_MESSAGE: f64 = 1e6;
+/// What a recording can have counted, or told in seconds, a second or as a multiple: far beyond it sums are no numbers any more.
+const COUNTED: RangeInclusive<f64> = 0.0..=1e12;
+/// A share of messages.
+const SHARE: RangeInclusive<f64> = 0.0..=1.0;
+/// By what share a program can be slower, or faster, than before.
+const CHANGE: RangeInclusive<f64> = -1.0..=1e6;
 
 impl Scenario {
     /// More processes are refused.
@@ -21,6 +28,7 @@ impl Scenario {
 
     /// Refuses what cannot run. The names are checked already.
     pub(super) fn check(&self, cards: &[Card]) -> Result<(), Diagnostic> {
+        self.check_recorded()?;
         for (at, flow) in self.flows.iter().enumerate() {
             self.check_flow(at, cards).map_err(|(key, problem, remedy)| {
                 let problem = format!("flow '{}': {problem}", flow.name);
@@ -33,6 +41,25 @@ impl Scenario {
                 return Err(Diagnostic::new(problem, "give it one, or leave it out")
                     .under(at)
                     .under("process"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what no recording has.
+    fn check_recorded(&self) -> Result<(), Diagnostic> {
+        if let Some(recorded) = &self.recorded {
+            check_numbers(&of_recording(recorded))?;
+        }
+        for (at, process) in self.processes.iter().enumerate() {
+            if let Some(recorded) = &process.recorded {
+                check_numbers(&of_process(recorded))
+                    .map_err(|diagnostic| diagnostic.under(at).under("process"))?;
+            }
+        }
+        for (at, flow) in self.flows.iter().enumerate() {
+            if let Some(recorded) = &flow.recorded {
+                check_numbers(&of_flow(recorded)).map_err(|diagnostic| diagnostic.under(at).under("flow"))?;
             }
         }
         Ok(())
@@ -101,6 +128,53 @@ impl Scenario {
     }
 }
 
+/// A number of a recording: its key, itself, and between what it can be.
+type Recorded = (&'static str, f64, RangeInclusive<f64>);
+
+fn of_recording(Recording { seconds, slowdown, slowdown_interval, .. }: &Recording) -> Vec<Recorded> {
+    let interval = slowdown_interval.iter().flatten().map(|end| ("slowdown_interval", *end, CHANGE));
+    let slowdown = slowdown.iter().map(|share| ("slowdown", *share, CHANGE));
+    [("seconds", *seconds, COUNTED)].into_iter().chain(slowdown).chain(interval).collect()
+}
+
+fn of_process(recorded: &RecordedProcess) -> Vec<Recorded> {
+    let RecordedProcess { cpu, switches_per_s, in_calls, waited } = *recorded;
+    vec![
+        ("cpu", cpu, COUNTED),
+        ("switches_per_s", switches_per_s, COUNTED),
+        ("in_calls", in_calls, COUNTED),
+        ("waited", waited, COUNTED),
+    ]
+}
+
+fn of_flow(recorded: &RecordedFlow) -> Vec<Recorded> {
+    let RecordedFlow { messages, per_s, round_trip: _, client_waited, server_waited, .. } = recorded;
+    let RecordedFlow { partial_reads, on_one_cpu, held_back, .. } = recorded;
+    let on_one_cpu = on_one_cpu.iter().map(|share| ("on_one_cpu", *share, SHARE));
+    let held_back = held_back.iter().map(|held| ("held_back", held.share, SHARE));
+    let all = [
+        ("messages", *messages as f64, COUNTED),
+        ("per_s", *per_s, COUNTED),
+        ("client_waited", *client_waited, COUNTED),
+        ("server_waited", *server_waited, COUNTED),
+        ("partial_reads", *partial_reads, SHARE),
+    ];
+    all.into_iter().chain(on_one_cpu).chain(held_back).collect()
+}
+
+/// Refuses the first of `numbers` that cannot be one.
+fn check_numbers(numbers: &[Recorded]) -> Result<(), Diagnostic> {
+    match numbers.iter().find(|(_, number, range)| !range.contains(number)) {
+        Some((key, number, range)) => {
+            let problem = format!("nothing that was recorded has {key} = {number}");
+            let remedy =
+                format!("give a number from {} to {}, or record it again", range.start(), range.end());
+            Err(Diagnostic::new(problem, remedy).under(*key).under("recorded"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The key that is wrong, what is wrong, and what to do.
 type Refusal = (&'static str, String, String);
 
@@ -115,11 +189,9 @@ fn check_card(flow: &Flow, cards: &[Card]) -> Result<(), Refusal> {
     let workload = if flow.is_stream() { Workload::Throughput } else { Workload::Latency };
     let Some(card) = card.filter(|card| card.kind == CardKind::Mechanism && card.takes(workload)) else {
         let pattern = if flow.is_stream() { "a stream" } else { "requests and replies" };
-        return Err(refusal(
-            "mechanism",
-            format!("{name} does not carry {pattern}"),
-            format!("'ipcmark list' says which do: those with the workload {workload}"),
-        ));
+        let can = |card: &Card| card.kind == CardKind::Mechanism && card.takes(workload);
+        let remedy = format!("take one of {}", names_of(cards, can));
+        return Err(refusal("mechanism", format!("{name} does not carry {pattern}"), remedy));
     };
     let sizes = [("size", Some(&flow.size)), ("reply", flow.reply.as_ref())];
     let empty = sizes.into_iter().find(|(_, mix)| mix.is_some_and(|mix| mix.parts()[0].0 == Size(0)));
@@ -127,13 +199,17 @@ fn check_card(flow: &Flow, cards: &[Card]) -> Result<(), Refusal> {
         return Err(refusal(key, format!("{name} carries no empty messages"), "give at least 1 byte"));
     }
     if flow.fds > Session::MOST_FDS || flow.fds > 0 && !card.fds {
-        let remedy = format!(
-            "'ipcmark list' says which mechanisms pass descriptors; at most {} with a message",
-            Session::MOST_FDS
-        );
+        let passing = names_of(cards, |card| card.fds && card.kind == CardKind::Mechanism);
+        let remedy = format!("give at most {}, to one of {passing}", Session::MOST_FDS);
         return Err(refusal("fds", format!("{name} does not pass {} descriptors", flow.fds), remedy));
     }
     Ok(())
+}
+
+/// The names of those of `cards` of which `is_meant` holds.
+fn names_of(cards: &[Card], is_meant: impl Fn(&Card) -> bool) -> String {
+    let names: Vec<&str> = cards.iter().filter(|card| is_meant(card)).map(|card| card.name).collect();
+    names.join(", ")
 }
 
 /// Whether these are names, each once, and there are some of each, but not too many.
@@ -272,6 +348,11 @@ rate = "100-poisson"
             ("reply = \"128\"", "reply = \"128\"\nread = \"1\"", "only the receiver of a stream"),
             ("reply = \"128\"", "reply = \"128\"\nfds = 3", "does not pass 3 descriptors"),
             ("reply = \"128\"", "reply = \"128\"\nmessages = 0", "a request of 0 messages"),
+            (
+                "name = \"store\"",
+                "name = \"store\"\n[process.recorded]\ncpu = nan\nswitches_per_s = 1\nin_calls = 0\nwaited = 0",
+                "nothing that was recorded has cpu = NaN",
+            ),
             ("reply = \"128\"", "reply = \"2G\"", "larger than ipcmark handles"),
             ("read = \"4K\"", "read = \"2G\"", "larger than ipcmark handles"),
         ] {
