@@ -2,6 +2,7 @@
 //! them is their sum or their mean. Nothing is measured or simulated so.
 
 use model::Scenario;
+use model::elsewhere::Elsewhere;
 use model::scenario::{
     Begin, Behaviour, Flow, FlowBehaviour, FlowTotals, Mix, MixValue, Process, ProcessBehaviour,
     RecordedFlow, RecordedProcess,
@@ -177,6 +178,17 @@ impl Alike {
             })
         };
         self.flows.iter().map(sum).collect()
+    }
+
+    /// The slices in which processes of each group were elsewhere, together.
+    pub fn elsewhere(&self, elsewhere: &[Elsewhere]) -> Vec<Elsewhere> {
+        let sum = |group: &Group| {
+            group.of(elsewhere).fold(Elsewhere::default(), |mut sum, one| {
+                sum.add(&one);
+                sum
+            })
+        };
+        self.processes.iter().map(sum).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::interval::{MeanEstimate, mean_over_trials};
 use crate::stats::mean;
 use model::Scenario;
+use model::elsewhere::Elsewhere;
 use model::record::Setting;
 use model::scenario::{Behaviour, FlowTotals, Mix};
 use model::units::Nanoseconds;
@@ -81,6 +82,9 @@ pub struct ReplayedProcess {
     pub recorded_cpu: Option<f64>,
     /// The same as recorded.
     pub recorded_switches_per_s: Option<f64>,
+    /// The slices in which it was not on its CPUs alone, which count like the others; absent where there were none.
+    #[serde(skip_serializing_if = "Elsewhere::is_nothing")]
+    pub elsewhere: Elsewhere,
 }
 
 /// What two scenarios came to that were measured in turn, and how the second differs.
@@ -117,11 +121,12 @@ pub struct ProcessRatio {
 }
 
 impl AnalysedReplay {
-    /// What the slices of `trials` and `totals` of `scenario` come to.
+    /// What the slices of `trials` and `totals` of `scenario` come to; its processes were moved as `elsewhere` says.
     pub fn of(
         scenario: &Scenario,
         trials: &[Vec<Behaviour>],
         totals: &[FlowTotals],
+        elsewhere: &[Elsewhere],
         interrupted: bool,
     ) -> Self {
         let mean = |value: &dyn Fn(&Behaviour) -> Option<f64>| {
@@ -164,6 +169,7 @@ impl AnalysedReplay {
                 switches_per_s: mean(&|slice| Some(slice.processes[at].switches_per_s)),
                 recorded_cpu: recorded.map(|recorded| recorded.cpu),
                 recorded_switches_per_s: recorded.map(|recorded| recorded.switches_per_s),
+                elsewhere: elsewhere.get(at).cloned().unwrap_or_default(),
             }
         };
         Self {

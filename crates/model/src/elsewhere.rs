@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Slices that did not run where they should have, because an endpoint was moved away from its CPU. They count for nothing.
+/// Slices that did not run where they should have, because an endpoint was moved away from its CPU. In a run they count for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Elsewhere {
     /// How many.
@@ -24,6 +24,12 @@ impl Elsewhere {
     pub fn note(&mut self, cpu: u32) {
         self.slices = self.slices.saturating_add(1);
         self.cpus.insert(cpu);
+    }
+
+    /// Counts those of `more` too.
+    pub fn add(&mut self, more: &Self) {
+        self.slices = self.slices.saturating_add(more.slices);
+        self.cpus.extend(&more.cpus);
     }
 }
 

@@ -15,6 +15,8 @@ use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::scenario::{CAPABILITY, FlowCounts, FlowTicket, ProcessSnapshot, ScenarioOrders};
 use mechanisms::registry;
 use model::card::Support;
+use model::cpu_list::format_cpulist;
+use model::elsewhere::Elsewhere;
 use model::record::{ClockSource, Setting};
 use model::scenario::{Begin, Behaviour, Flow, FlowBehaviour, FlowTotals, ProcessBehaviour};
 use model::{Invalid, Scenario};
@@ -61,17 +63,21 @@ pub struct Replayed {
     pub trials: Vec<Vec<Behaviour>>,
     /// What all slices came to, for each flow in the order of the scenario.
     pub flows: Vec<FlowTotals>,
+    /// The slices in which a process was not on its CPUs alone, for each process in the order of the scenario. They count.
+    pub elsewhere: Vec<Elsewhere>,
     /// Whether it was ended early, by a signal.
     pub interrupted: bool,
 }
 
 /// Refuses a scenario that this host cannot run.
 pub fn check(scenario: &Scenario) -> Result<(), Invalid> {
-    let allowed: HashSet<u32> = topology::allowed().into_iter().collect();
+    let allowed = topology::allowed();
     for process in &scenario.processes {
         if let Some(cpu) = process.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-            let problem = format!("process '{}' is to run on CPU {cpu}, which there is not", process.name);
-            return Err(Invalid::new(problem, "leave cpus out, or name CPUs that 'ipcmark doctor' shows"));
+            let problem =
+                format!("process '{}' is to run on CPU {cpu}, which there is not for ipcmark", process.name);
+            let remedy = format!("leave cpus out, or name some of {}", format_cpulist(&allowed));
+            return Err(Invalid::new(problem, remedy));
         }
     }
     let mut support = HashMap::new();
@@ -217,7 +223,8 @@ impl Replayed {
     /// Of no trial yet.
     fn nothing(scenario: &Scenario) -> Self {
         let flows = scenario.flows.iter().map(|_| FlowTotals::default()).collect();
-        Self { trials: Vec::new(), flows, interrupted: false }
+        let elsewhere = vec![Elsewhere::default(); scenario.processes.len()];
+        Self { trials: Vec::new(), flows, elsewhere, interrupted: false }
     }
 
     fn add(&mut self, more: Self) {
@@ -231,6 +238,7 @@ impl Replayed {
             }
             more.settings.into_iter().for_each(|setting| note(&mut all.settings, setting));
         }
+        self.elsewhere.iter_mut().zip(&more.elsewhere).for_each(|(all, more)| all.add(more));
         self.interrupted |= more.interrupted;
     }
 }
@@ -258,6 +266,7 @@ struct LiveScenario<'a> {
     last: Vec<ProcessSnapshot>,
     slices: Vec<Behaviour>,
     totals: Vec<FlowTotals>,
+    elsewhere: Vec<Elsewhere>,
     /// For how long nothing has happened.
     still: Timer,
     was_interrupted: bool,
@@ -276,6 +285,7 @@ impl<'a> LiveScenario<'a> {
             last: Vec::new(),
             slices: Vec::new(),
             totals: scenario.flows.iter().map(|_| FlowTotals::default()).collect(),
+            elsewhere: vec![Elsewhere::default(); scenario.processes.len()],
             still: Timer::start(),
             was_interrupted: false,
         };
@@ -323,6 +333,9 @@ impl<'a> LiveScenario<'a> {
         let slice = self.behaviour(&before);
         self.slices.push(slice);
         self.add_up(&before);
+        for ((elsewhere, first), last) in self.elsewhere.iter_mut().zip(&before).zip(&self.last) {
+            first.elsewhere.or(last.elsewhere).into_iter().for_each(|cpu| elsewhere.note(cpu));
+        }
         let counted = |snapshots: &[ProcessSnapshot]| -> u64 {
             snapshots.iter().flat_map(|snapshot| &snapshot.flows).map(|flow| flow.messages).sum()
         };
@@ -360,7 +373,8 @@ impl<'a> LiveScenario<'a> {
             }
         }
         let interrupted = self.was_interrupted || self.is_interrupted();
-        Ok(Replayed { trials: vec![self.slices], flows: self.totals, interrupted })
+        let Self { slices, totals, elsewhere, .. } = self;
+        Ok(Replayed { trials: vec![slices], flows: totals, elsewhere, interrupted })
     }
 
     /// How the scenario behaved since `before`.

@@ -45,6 +45,9 @@ pub(crate) struct ProcessSnapshot {
     pub(crate) switches: u64,
     /// The flows that it counts: requests that it sends, streams that it receives.
     pub(crate) flows: Vec<FlowCounts>,
+    /// A CPU beside those of the process on which one of its threads may run, because somebody moved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) elsewhere: Option<u32>,
     /// What its endpoints of flows asked the kernel for, and got, with the flow of each. It is said where round trips are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) settings: Vec<(usize, Setting)>,

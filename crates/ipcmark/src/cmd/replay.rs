@@ -70,11 +70,12 @@ fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Error> {
 /// The same of flows and processes that are alike, together.
 fn together(scenario: &Scenario, replayed: &Replayed) -> (Scenario, Replayed) {
     let alike = Alike::of(&[scenario]);
-    let Replayed { trials, flows, interrupted } = replayed;
-    let (trials, flows) = (alike.trials(trials), alike.totals(flows));
-    (alike.scenario(scenario), Replayed { trials, flows, interrupted: *interrupted })
+    let Replayed { trials, flows, elsewhere, interrupted } = replayed;
+    let (trials, flows, elsewhere) = (alike.trials(trials), alike.totals(flows), alike.elsewhere(elsewhere));
+    (alike.scenario(scenario), Replayed { trials, flows, elsewhere, interrupted: *interrupted })
 }
 
 fn analysed(scenario: &Scenario, replayed: &Replayed) -> AnalysedReplay {
-    AnalysedReplay::of(scenario, &replayed.trials, &replayed.flows, replayed.interrupted)
+    let Replayed { trials, flows, elsewhere, interrupted } = replayed;
+    AnalysedReplay::of(scenario, trials, flows, elsewhere, *interrupted)
 }

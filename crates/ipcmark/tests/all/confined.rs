@@ -3,7 +3,9 @@
 //! No container engine is needed: filters, namespaces and control groups are the kernel's own, and what this host does not allow is
 //! skipped by name. The profile is emulated by the calls that it refuses to a process without capabilities.
 
-use crate::common::{Place, asked, assert_none_failed, read, run, skip};
+use crate::common::{
+    Place, Running, TIMEOUT, asked, assert_none_failed, endpoints, error, read, run, skip, wait_until,
+};
 use crate::restricted::{dropped, in_namespace, measures_what_it_can, open_place, ordinary, root, short_run};
 use mechanisms::registry;
 use model::Params;
@@ -237,4 +239,39 @@ fn there_are_64_mb_of_memory() {
             "a run with 64 MB of memory",
         ),
     }
+}
+
+#[test]
+fn a_cpu_that_is_taken_away_is_named_and_the_run_ends() {
+    const OTHERWISE: &str = "a run whose CPU is taken away";
+    let cpus = harness::host::topology::allowed();
+    let &[first, second, ..] = cpus.as_slice() else {
+        return skip("there is one CPU; run it where there are two", OTHERWISE);
+    };
+    let files = [("/sys/fs/cgroup/cpuset", "cpuset.cpus"), ("/sys/fs/cgroup", "cpuset.cpus")];
+    let Some(group) = Cgroup::new("cpuset", files, &format!("{first},{second}")).filter(|_| root()) else {
+        return skip("no control group with cpuset.cpus can be made; run `sudo cargo xtask test`", OTHERWISE);
+    };
+    // In version 1 a group has no memory until it is told which.
+    let _ = fs::write(group.0.join("cpuset.mems"), "0");
+    let place = open_place();
+    let placement = format!("cpus={second},{second}");
+    let arguments = ["run", "-m", "pipe", "-w", "latency", "-s", "1", "--time", "10m", "-p", &placement];
+    let arguments = [&arguments[..], &["--precision", "0.001%", "-o", "results.jsonl"]].concat();
+    let mut running = Running::start(&mut group.ipcmark(&place, &arguments));
+    assert!(
+        wait_until(TIMEOUT, || !running.lives() || endpoints(running.pid()).len() == 2),
+        "it did not begin"
+    );
+    fs::write(group.0.join("cpuset.cpus"), first.to_string()).unwrap();
+    let said = running.finish().expect(1);
+    place.assert_nothing_is_left("after a run whose CPU was taken away");
+    let results = read(&place.path("results.jsonl"));
+    let record = asked(&results).next().unwrap();
+    let failed = error(record).unwrap_or_default();
+    assert!(failed.contains(&format!("sched_setaffinity CPU {second}: ")), "{said}");
+    assert!(failed.contains("a cpuset forbids it"), "{said}");
+    // Between two trials no slice is under way that it could strike.
+    let strayed = results.records.iter().filter(|record| !record.elsewhere.is_nothing());
+    strayed.for_each(|record| assert!(record.elsewhere.cpus.contains(&first), "{record:?}"));
 }

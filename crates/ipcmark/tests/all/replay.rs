@@ -2,14 +2,17 @@
 //!
 //! No test relies on how fast this machine is.
 
-use crate::common::{IPCMARK, Place, Said, TIMEOUT, endpoints, run, wait_until};
+use crate::common::{
+    IPCMARK, Place, Running, Said, TIMEOUT, endpoints, endpoints_at_once, run, skip, wait_until,
+};
 use crate::restricted::{open_place, ordinary};
 use mechanisms::registry::CARDS;
 use model::Scenario;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -374,4 +377,43 @@ fn what_the_kernel_granted_instead_is_said() {
     assert!(clamped.len() == 1 && clamped[0]["name"] == "SO_SNDBUF", "{replay:#}");
     let text = run(&mut place.ipcmark(["replay", "s.toml", "--time", "200ms"])).expect(0).out;
     assert!(text.contains("f: SO_SNDBUF asked for 1G, got "), "{text}");
+}
+
+#[test]
+fn processes_that_were_moved_are_named() {
+    let cpus = harness::host::topology::allowed();
+    let &[first, second, ..] = cpus.as_slice() else {
+        return skip("there is one CPU; run it where there are two", "what a replay says of moved processes");
+    };
+    let text = scenario(&["a", "b"], &[("f", "a", "b", "pipe", "size = \"64\"\nreply = \"64\"")]);
+    let place = Place::new();
+    place.file("s.toml", text.replacen("name = \"a\"", &format!("name = \"a\"\ncpus = [{first}]"), 1));
+    let mut elsewhere = CpuSet::new();
+    elsewhere.set(second as usize);
+    for more in [&[][..], &["--json"]] {
+        let mut running = Running::start(place.ipcmark(["replay", "s.toml", "--time", "4s"]).args(more));
+        // Whichever thread of whichever process there is, at any time, so that slices of some are under way or still to come.
+        while running.lives() {
+            for process in endpoints_at_once(running.pid()) {
+                let threads = std::fs::read_dir(format!("/proc/{}/task", process.pid));
+                let tid = |name: &std::ffi::OsStr| Pid::from_raw(name.to_str()?.parse().ok()?);
+                for tid in threads.into_iter().flatten().flatten().filter_map(|entry| tid(&entry.file_name()))
+                {
+                    // It may have ended.
+                    let _ = sched_setaffinity(Some(tid), &elsewhere);
+                }
+            }
+        }
+        let said = running.finish().expect(0);
+        let flat = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        if more.is_empty() {
+            assert!(flat.contains("a: ") && flat.contains(&format!("but on CPU {second}")), "{said}");
+            assert!(!flat.contains("b: "), "it may run anywhere: {said}");
+            continue;
+        }
+        let replay: Value = serde_json::from_str(&said.out).unwrap();
+        let [a, b] = [0, 1].map(|at| &replay["processes"][at]["elsewhere"]);
+        assert!(a["slices"].as_u64().unwrap() > 0 && b.is_null(), "{replay:#}");
+        assert_eq!(a["cpus"], serde_json::json!([second]), "{replay:#}");
+    }
 }

@@ -7,6 +7,7 @@ use crate::words::{clean, wrap};
 use analysis::interval::MeanEstimate;
 use analysis::replay::{AnalysedReplay, ReplayedBoth, ReplayedFlow, ReplayedProcess};
 use model::units::three_digits;
+use model::warning::Warning;
 
 const NONE: &str = "—";
 
@@ -102,19 +103,23 @@ fn flows(one: &AnalysedReplay, style: &Style) -> Vec<String> {
             Some(clean(&format!("{}: {} usually {usual}, here {}", flow.name, setting.name, setting.got)))
         })
     });
-    let below = clamped.chain(unusual).flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
+    let below = clamped.chain(unusual).collect();
     grid(&Grid { heading: "Flows".to_owned(), columns, rows, below }, style)
 }
 
 fn processes(one: &AnalysedReplay, style: &Style) -> Vec<String> {
     let columns = ["CPU", "", "switches/s", "", "recorded CPU", "switches/s"];
     let rows = one.processes.iter().map(|process| (clean(&process.name), process_cells(process)));
+    let moved = one.processes.iter().filter(|process| !process.elsewhere.is_nothing()).map(|process| {
+        let advice = Warning::Elsewhere(process.elsewhere.clone()).advice();
+        clean(&format!("{}: {}: they count all the same; {advice}", process.name, process.elsewhere))
+    });
     grid(
         &Grid {
             heading: "Processes".to_owned(),
             columns: columns.map(str::to_owned).to_vec(),
             rows: rows.collect(),
-            below: Vec::new(),
+            below: moved.collect(),
         },
         style,
     )

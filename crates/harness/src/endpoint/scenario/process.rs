@@ -30,8 +30,9 @@ pub(in crate::endpoint) fn take_part(orders: &ScenarioOrders, control: &Control)
     let process = scenario.processes.get(orders.process);
     let process =
         process.ok_or_else(|| EndpointError::bug("find", "the process", "it is not in the scenario"))?;
-    if !process.cpus.is_empty() {
-        sys::process::run_on(&process.cpus)?;
+    let cpus = process.cpus.clone();
+    if !cpus.is_empty() {
+        sys::process::run_on(&cpus)?;
     }
     // A sleep is as long as was asked for, and not longer by what the kernel allows itself for other programs.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
@@ -42,6 +43,7 @@ pub(in crate::endpoint) fn take_part(orders: &ScenarioOrders, control: &Control)
     let passes = scenario.flows.iter().filter(|flow| flow.from == orders.process).map(|flow| flow.fds);
     let open = |_| std::fs::File::open("/dev/null").map(OwnedFd::from).or_fail("open", "/dev/null");
     let shared = Shared {
+        cpus,
         clock,
         seed: orders.seed,
         gate: Gate::new(clock, plans.len())?,
@@ -119,6 +121,7 @@ fn snapshot(shared: &Shared, round_trips: bool) -> ProcessSnapshot {
         cpu_ns: all.cpu_ns.saturating_sub(own.cpu_ns),
         switches: switches(all).saturating_sub(switches(own)),
         flows: shared.meters.read(round_trips),
+        elsewhere: shared.elsewhere(),
         settings: if round_trips { shared.settings().clone() } else { Vec::new() },
     }
 }

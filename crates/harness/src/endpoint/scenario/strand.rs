@@ -20,6 +20,8 @@ use sys::busy::multiply;
 /// What all threads of a process share.
 pub(super) struct Shared {
     pub(super) scenario: Scenario,
+    /// The CPUs on which this process is to run; any where there are none.
+    pub(super) cpus: Vec<u32>,
     pub(super) clock: Clock,
     pub(super) seed: u64,
     pub(super) gate: Gate,
@@ -33,6 +35,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Where one of the threads may be though it is to run on the CPUs of this process.
+    pub(super) fn elsewhere(&self) -> Option<u32> {
+        if self.cpus.is_empty() { None } else { sys::process::threads_strayed_from(&self.cpus) }
+    }
+
     pub(super) fn settings(&self) -> MutexGuard<'_, Vec<(usize, Setting)>> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
