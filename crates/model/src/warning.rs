@@ -164,7 +164,7 @@ impl Warning {
             Warning::Totals { .. } => {
                 "for what a long transfer reaches take the total; the median is what most slices are like"
             }
-            Warning::Clamped { .. } => "ask for less, or raise the limit that 'ipcmark list' names",
+            Warning::Clamped { .. } => "ask for less, or raise the limit that 'ipcmark list NAME' names",
             Warning::Unusual { .. } => "'ipcmark doctor' names the limit of this host that is behind it",
             Warning::Elsewhere(_) => {
                 "see who moves the endpoints: taskset, a cpuset, or a CPU that goes offline"

@@ -40,15 +40,18 @@ impl Failure {
 
     /// The failure of `operation` on `object` with `errno`.
     pub fn of(operation: &str, object: impl Display, errno: Errno) -> Self {
-        let failure = Self::new(operation, object, errno.to_string(), next_step(errno));
-        Self { errno: Some(errno), ..failure }
+        let failure = Self::new(operation, object, errno.to_string(), "");
+        Self { errno: Some(errno), next: next_step(errno, &failure.object).to_owned(), ..failure }
     }
 
     /// The failure of `operation` on `object` with `error`.
     pub fn from_io(operation: &str, object: impl Display, error: &std::io::Error) -> Self {
         match Errno::from_io_error(error) {
             Some(errno) => Self::of(operation, object, errno),
-            None => Self::new(operation, object, error.to_string(), "see 'ipcmark doctor'"),
+            // It was not the kernel that answered.
+            None => {
+                Self::new(operation, object, error.to_string(), "try again; if it stays so, report this bug")
+            }
         }
     }
 
@@ -79,8 +82,8 @@ impl Failure {
     }
 }
 
-/// What usually helps against `errno`.
-fn next_step(errno: Errno) -> &'static str {
+/// What usually helps against `errno` of a call on `object`.
+fn next_step(errno: Errno, object: &str) -> &'static str {
     match errno {
         Errno::MFILE => "too many open descriptors: raise 'ulimit -n'",
         Errno::NFILE => "the host is out of descriptors: raise fs.file-max",
@@ -99,13 +102,25 @@ fn next_step(errno: Errno) -> &'static str {
             "this kernel does not have it, or a filter of calls hides it, which 'ipcmark doctor' tells"
         }
         Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED => "the peer is gone: see its own error",
-        Errno::AGAIN => "the kernel is short of a resource: try again, or see 'ipcmark doctor'",
+        Errno::AGAIN => {
+            "the kernel is short of something: try again; how many processes may be started 'ipcmark doctor' tells"
+        }
         Errno::EXIST => {
             "somebody else has it, and it is left alone; what killed runs left 'ipcmark clean' removes"
         }
-        _ => "see 'ipcmark doctor'",
+        Errno::NOENT | Errno::NODEV | Errno::NXIO if object.starts_with("/dev/") => {
+            "it is not there; what is missing in /dev 'ipcmark doctor' tells"
+        }
+        Errno::NOENT | Errno::NODEV | Errno::NXIO => "it is not there: see whether the name is right",
+        Errno::ADDRNOTAVAIL | Errno::NETDOWN | Errno::NETUNREACH | Errno::HOSTUNREACH => {
+            "no network leads there; whether loopback is up 'ipcmark doctor' tells"
+        }
+        _ => UNUSUAL,
     }
 }
+
+/// What helps against an answer that is not to be expected.
+pub(crate) const UNUSUAL: &str = "the manual page of the call says under ERRORS when the kernel answers so";
 
 /// Makes a [`Failure`] of an errno.
 pub trait OrFail<T> {
@@ -132,6 +147,9 @@ mod tests {
     #[test]
     fn the_next_step_is_of_the_kernels_answer() {
         let next = |errno| Failure::of("sendmsg", "a socket", errno).next;
+        // Of a file of anybody's the doctor knows nothing.
+        assert!(!next(Errno::NOENT).contains("doctor"));
+        assert!(Failure::of("open", "/dev/ptmx", Errno::NOENT).next.contains("'ipcmark doctor'"));
         assert!(next(Errno::TOOMANYREFS).contains("ulimit -n"));
         // Who types 'ipcmark list' is told what is refused here: it must not tell them to type it.
         for errno in [Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS] {

@@ -135,7 +135,7 @@ impl SharedMemory {
         }
         .or_fail("mmap", format!("{len_bytes} bytes of shared memory"))?;
         let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| {
-            Failure::new("mmap", "shared memory", "the kernel mapped it at address 0", "see 'ipcmark doctor'")
+            Failure::new("mmap", "shared memory", "the kernel mapped it at address 0", "report this bug")
         })?;
         Ok(Self { base, len_bytes, origin: Origin::Mapped { len_bytes } })
     }

@@ -150,8 +150,14 @@ fn a_link_that_was_planted_is_not_followed_by_the_manual() {
 
 /// `ipcmark ARGUMENTS` in `place`, under a filter that kills who makes `call`.
 fn under(place: &Place, call: i64, arguments: &[&str]) -> Command {
+    filtered(place, call, None, arguments)
+}
+
+/// The same, under a filter that answers `call` with `errno`, or kills who makes it.
+pub fn filtered(place: &Place, call: i64, errno: Option<i32>, arguments: &[&str]) -> Command {
+    let answer = errno.map_or("kill".to_owned(), |errno| errno.to_string());
     let mut command = place.command(example("under_filter"));
-    command.arg(call.to_string()).arg(IPCMARK).args(arguments);
+    command.args([call.to_string(), answer]).arg(IPCMARK).args(arguments);
     command
 }
 

@@ -91,7 +91,7 @@ pub fn in_own_mounts(place: &Place, setup: &str, arguments: &[&str]) -> Option<C
 }
 
 #[test]
-fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
+pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     /// A user of whom no other test has pipes.
     const LODGER: u32 = 65_533;
     const HOLD: &str = "import os,resource,sys; resource.setrlimit(resource.RLIMIT_NOFILE,(8192,8192)); os.setuid(65533); \

@@ -166,7 +166,7 @@ impl MemoryRequest<'_> {
 }
 
 /// The failure of what is made in [`OBJECTS`], where no other TMPDIR helps.
-fn of_objects(failure: Failure) -> Failure {
+pub(crate) fn of_objects(failure: Failure) -> Failure {
     match failure.errno {
         Some(Errno::ROFS | Errno::NOENT | Errno::NOTDIR | Errno::OPNOTSUPP) => Failure {
             next: format!("POSIX objects lie in {OBJECTS}: 'ipcmark doctor' says what to do (shared-memory)"),

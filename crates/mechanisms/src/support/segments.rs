@@ -1,6 +1,7 @@
 //! Shared memory that operations make and attach: whether it can be had, and its name. Not an operation itself.
 
 use crate::contract::TrialContext;
+use crate::support::backing::of_objects;
 use crate::support::names::{Registered, probe_names, probe_sysv};
 use crate::support::probe::support_of;
 use model::Size;
@@ -19,7 +20,8 @@ pub(crate) fn probe_source(kind: Option<&str>) -> Support {
         // A file without a name, so that nothing can be left.
         (Some("posix"), _) => {
             let nameless = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-            support_of(open("/dev/shm", nameless, Mode::RUSR | Mode::WUSR).or_fail("open", "/dev/shm"))
+            let opened = open("/dev/shm", nameless, Mode::RUSR | Mode::WUSR).or_fail("open", "/dev/shm");
+            support_of(opened.map_err(of_objects))
         }
         (Some("sysv"), _) => match sys::sysctl::number("kernel/shmmax") {
             Some(most_bytes) => {

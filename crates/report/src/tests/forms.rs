@@ -98,7 +98,7 @@ fn markdown_says_what_the_table_says() {
     - **×wake** time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep
     - **\!** unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
     - **m** two modes: the slices fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
-    - **c** clamped: the kernel granted another value than was asked for; ask for less, or raise the limit that 'ipcmark list' names
+    - **c** clamped: the kernel granted another value than was asked for; ask for less, or raise the limit that 'ipcmark list NAME' names
 
     ### not measured
 

@@ -1,6 +1,7 @@
 //! The two queues of one ring: operations go into one, and their completions come from the other. What the operations
 //! do is not known here.
 
+use crate::failure::UNUSUAL;
 use crate::{Errno, Failure, OrFail, sysctl};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::fd::AsRawFd;
@@ -170,7 +171,7 @@ pub(super) fn refusal(call: &str, error: &std::io::Error) -> Failure {
         (_, Some(libc::EINVAL)) => "the kernel is too old: use Linux 6.1 or newer",
         (_, Some(libc::ENOSYS)) => "use a kernel with CONFIG_IO_URING, and a container that allows it",
         (_, Some(libc::ENOMEM)) => "out of memory that may be locked: raise 'ulimit -l'",
-        _ => "see 'ipcmark doctor'",
+        _ => UNUSUAL,
     };
     Failure::new(
         call,

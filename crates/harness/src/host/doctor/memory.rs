@@ -48,6 +48,18 @@ pub(super) fn huge_pages(here: &Here<'_>) -> Option<Finding> {
     Some(finding.mended_by(here.write("madvise", "sys/kernel/mm/transparent_hugepage/enabled")))
 }
 
+/// `Documentation/admin-guide/mm/hugetlbpage.rst`.
+pub(super) fn reserved_huge_pages(here: &Here<'_>) -> Option<Finding> {
+    let number = |name: &str| here.number::<u64>(&format!("proc/sys/vm/{name}"));
+    let reserved = number("nr_hugepages")?;
+    if reserved + number("nr_overcommit_hugepages").unwrap_or(0) > 0 {
+        return None;
+    }
+    let why = "shared memory of huge pages (memory=huge) cannot be had; a ring needs one page, and more for large messages";
+    let finding = Finding::new(Severity::Limits, "reserved-huge-pages", "no huge pages are reserved", why);
+    Some(finding.mended_by(here.as_root("sysctl -w vm.nr_hugepages=16")))
+}
+
 /// `memory.max` of `cgroups(7)`.
 pub(super) fn group_memory(here: &Here<'_>) -> Option<Finding> {
     const ENOUGH: u64 = 512 << 20;
@@ -105,6 +117,17 @@ mod tests {
         let always = |host: &mut Host| host.transparent_huge_pages = Fact::Known("always".to_owned());
         let command = Some("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
         assert_finds(finding(huge_pages, always, &[]), Severity::Limits, "always", command);
+    }
+
+    #[test]
+    fn huge_pages_are_wanted_where_none_is_reserved() {
+        let none = [("proc/sys/vm/nr_hugepages", "0\n")];
+        let command = Some("sudo sysctl -w vm.nr_hugepages=16");
+        assert_finds(finding(reserved_huge_pages, AS_IS, &none), Severity::Limits, "no huge pages", command);
+        assert_eq!(finding(reserved_huge_pages, AS_IS, &[("proc/sys/vm/nr_hugepages", "3\n")]), None);
+        let on_demand = [none[0], ("proc/sys/vm/nr_overcommit_hugepages", "4\n")];
+        assert_eq!(finding(reserved_huge_pages, AS_IS, &on_demand), None);
+        assert_eq!(finding(reserved_huge_pages, AS_IS, &[]), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn findings(host: &Host, readings: &[CpuReadings], root: &Path) -> Vec<Findi
 
 type Rule = fn(&Here<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 49] = [
+const RULES: [Rule; 50] = [
     virtualisation::emulation,
     virtualisation::kernel_imitation,
     observation::tracer,
@@ -51,6 +51,7 @@ const RULES: [Rule; 49] = [
     observation::hardware_counters,
     memory::address_layout,
     memory::huge_pages,
+    memory::reserved_huge_pages,
     memory::swap,
     security::seccomp,
     security::mitigations,
