@@ -14,6 +14,7 @@ pub mod floor_drift;
 pub mod host_speed;
 pub mod host_view;
 pub mod interval;
+pub mod missed_settings;
 pub mod path;
 pub mod predict;
 mod rate_line;

@@ -6,7 +6,7 @@ use crate::stats::mean;
 use model::Scenario;
 use model::elsewhere::Elsewhere;
 use model::record::Setting;
-use model::scenario::{Behaviour, FlowTotals, Mix};
+use model::scenario::{Behaviour, FlowTotals, HeldBack, Mix};
 use model::units::Nanoseconds;
 use serde::Serialize;
 
@@ -67,6 +67,9 @@ pub struct RecordedBeside {
     pub median_ns: Option<f64>,
     /// The 99th percentile.
     pub p99_ns: Option<f64>,
+    /// How long, and how often, it waited for acknowledgements, as nothing does but TCP; absent where it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
 }
 
 /// What a process came to.
@@ -144,6 +147,7 @@ impl AnalysedReplay {
                     round_trip_ns: of_mix(&Mix::mean),
                     median_ns: of_mix(&|mix| mix.at(0.5).0 as f64),
                     p99_ns: of_mix(&|mix| mix.at(0.99).0 as f64),
+                    held_back: recorded.held_back,
                 }
             });
             ReplayedFlow {

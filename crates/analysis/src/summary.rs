@@ -249,18 +249,7 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
         warnings.push(Warning::Stalled { slices, of: summary.slices, longest_ns });
     }
     warnings.extend(totals(case, summary));
-    warnings.extend(settings.iter().filter(|setting| setting.clamped).map(|setting| Warning::Clamped {
-        name: setting.name.clone(),
-        asked: setting.asked.clone().unwrap_or_default(),
-        got: setting.got.clone(),
-    }));
-    warnings.extend(settings.iter().filter_map(|setting| {
-        Some(Warning::Unusual {
-            name: setting.name.clone(),
-            usual: setting.missed_usual()?.to_owned(),
-            got: setting.got.clone(),
-        })
-    }));
+    warnings.extend(settings.iter().filter_map(Setting::warning));
     if let Some(effect) = summary.each_over_total
         && (effect.median - 1.0).abs() > EFFECT_WORTH_SAYING
     {

@@ -100,7 +100,8 @@ pub fn advise(
     let leaders = best(need, &records, MOST_VARIED);
     let varied = field.varied_cases(&leaders, &mut excluded);
     records.extend(measure(&varied, 1.0, Watch::Numbers));
-    Ok(recommend(need, &field.placement, &candidates, &records, excluded))
+    let answer = recommend(need, &field.placement, &candidates, &records, excluded);
+    Ok(Recommendation { held_back: placed.held_back, ..answer })
 }
 
 /// When a case need not be measured any longer.

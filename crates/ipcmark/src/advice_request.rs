@@ -8,7 +8,7 @@ use crate::scenario_file;
 use mechanisms::registry::CARDS;
 use model::card::Card;
 use model::need::{Need, Pattern, Requirement};
-use model::scenario::{Begin, Flow, Process};
+use model::scenario::{Begin, Flow, HeldBack, Process};
 use model::{CpuPair, Domain, Invalid, Pace, Placement, Placements, Size, Spec};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,6 +44,8 @@ pub struct PlacedNeed {
     pub need: Need,
     /// Where its processes run: the first that this host has.
     pub placements: Placements,
+    /// Whether that flow, as it was recorded, waits for acknowledgements.
+    pub held_back: Option<HeldBack>,
 }
 
 impl AdviceRequest {
@@ -52,7 +54,8 @@ impl AdviceRequest {
         let needs = match &arguments.scenario {
             Some(path) => of_scenario(path, &arguments)?,
             None => {
-                vec![PlacedNeed { flow: None, need: typed(&arguments)?, placements: placements(&arguments)? }]
+                let (need, placements) = (typed(&arguments)?, placements(&arguments)?);
+                vec![PlacedNeed { flow: None, need, placements, held_back: None }]
             }
         };
         needs.iter().try_for_each(|placed| placed.need.check())?;
@@ -123,6 +126,7 @@ fn of_scenario(path: &Path, arguments: &AdviseArguments) -> Result<Vec<PlacedNee
                 Some(typed) => typed.clone(),
                 None => fixed(ends).map_or_else(|| TWO_CPUS.parse(), Ok)?,
             },
+            held_back: flow.recorded.as_ref().and_then(|recorded| recorded.held_back),
         })
     };
     scenario.flows.iter().map(placed).collect()
@@ -269,16 +273,32 @@ from = "b"
 to = "a"
 mechanism = "pipe"
 size = "8K"
+[[flow]]
+name = "parts"
+from = "a"
+to = "b"
+mechanism = "tcp:nodelay=off"
+size = "104"
+reply = "4"
+[flow.recorded]
+messages = 100
+per_s = 25
+client_waited = 0.9
+server_waited = 0.9
+partial_reads = 0
+held_back = { share = 0.98, wait_ns = 40000000 }
 "#;
         std::fs::write(&path, text).unwrap();
         let request = request(&path.display().to_string()).unwrap();
-        let [ask, tell] = request.needs.as_slice() else { panic!("{request:?}") };
+        let [ask, tell, parts] = request.needs.as_slice() else { panic!("{request:?}") };
         assert_eq!((ask.flow.as_deref(), ask.need.pattern), (Some("ask"), Pattern::RequestReply));
         assert_eq!((ask.need.size, ask.need.rate.unwrap().per_s), (Size(64), 1000));
         assert!(ask.need.requirements.contains(&Requirement::Descriptors));
         assert_eq!(ask.placements.to_string(), "cpus=0,1");
         assert_eq!((tell.need.pattern, tell.need.size), (Pattern::Stream, Size(8192)));
         assert!(!tell.need.requirements.contains(&Requirement::Descriptors));
+        assert_eq!(parts.held_back, Some(HeldBack { share: 0.98, wait_ns: 40_000_000 }));
+        assert_eq!((ask.held_back, tell.held_back), (None, None));
     }
 
     proptest! {

@@ -35,9 +35,12 @@ pub fn record(
         let DosedSlice { at, round, outcome, progress, .. } = slice;
         display.show(Doing::Events, progress);
         match outcome {
-            Ok(DosedSample { sample, trace: None }) => dosed[at].add_bare(round, (&sample).into()),
-            Ok(DosedSample { sample, trace: Some(trace) }) => {
-                dosed[at].add(round, &trace, (&sample).into());
+            Ok(DosedSample { sample, settings, trace }) => {
+                match trace {
+                    None => dosed[at].add_bare(round, (&sample).into()),
+                    Some(trace) => dosed[at].add(round, &trace, (&sample).into()),
+                }
+                dosed[at].settings = settings;
             }
             Err(failure) => dosed[at].note_failure(failure),
         }

@@ -9,6 +9,7 @@ use crate::output::{print, style};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
 use crate::streams::complain;
+use analysis::missed_settings::missed_settings;
 use analysis::path::ExplainedDifference;
 use harness::coordinator::schedule::Trials;
 use model::Case;
@@ -54,9 +55,11 @@ pub fn explain_pairs(
     for cases in pairs {
         let dosed = doses::record(cases, request.iterations, &trials, time);
         let sums: Vec<_> = dosed.iter().filter_map(|dosed| dosed.sum()).collect();
-        let difference = <[_; 2]>::try_from(sums)
-            .ok()
-            .and_then(|sums| ExplainedDifference::of(cases.clone(), other, sums, observe::call_name));
+        let settings = dosed.iter().map(|dosed| dosed.settings.as_slice());
+        let settings = missed_settings(cases.iter().map(|case| &case.spec).zip(settings));
+        let difference = <[_; 2]>::try_from(sums).ok().and_then(|sums| {
+            ExplainedDifference::of(cases.clone(), other, settings, sums, observe::call_name)
+        });
         match difference {
             Some(difference) => found.push(difference),
             None => {

@@ -338,6 +338,15 @@ impl Setting {
     pub fn missed_usual(&self) -> Option<&str> {
         self.usual.as_deref().filter(|usual| *usual != self.got)
     }
+
+    /// What a reader must know of it, if anything: that the kernel clamped it, or that it is not as it usually is.
+    pub fn warning(&self) -> Option<Warning> {
+        let (name, got) = (self.name.clone(), self.got.clone());
+        if self.clamped {
+            return Some(Warning::Clamped { name, asked: self.asked.clone().unwrap_or_default(), got });
+        }
+        self.missed_usual().map(|usual| Warning::Unusual { name, usual: usual.to_owned(), got })
+    }
 }
 
 /// The last line of a results file.

@@ -75,8 +75,8 @@ fn measured(bench: &Bench, case: &Case) -> DosedTrials {
     let time = if case.placement == Placement::SameCore { TIME_ON_ONE_CPU } else { TIME_ON_TWO_CPUS };
     let budget = TimeBudget { clock: &Timer::start(), time };
     dose::measure(plan, &[&bench.trials()], budget, |DosedSlice { round, outcome, .. }| match outcome {
-        Ok(DosedSample { sample, trace: None }) => dosed.add_bare(round, (&sample).into()),
-        Ok(DosedSample { sample, trace: Some(trace) }) => dosed.add(round, &trace, (&sample).into()),
+        Ok(DosedSample { sample, trace: None, .. }) => dosed.add_bare(round, (&sample).into()),
+        Ok(DosedSample { sample, trace: Some(trace), .. }) => dosed.add(round, &trace, (&sample).into()),
         Err(failure) => dosed.note_failure(failure),
     });
     dosed

@@ -3,9 +3,11 @@
 use super::measured::{Measured, cpu_ns, is_usable, measured, record_of};
 use super::sizes::{SizeChange, size_changes};
 use super::told::{CLOSE, best_of, over};
+use crate::missed_settings::{MissedSetting, missed_in_records};
 use model::estimate::Estimate;
 use model::need::{Cause, Exclusion, Need, Objective, Pattern};
 use model::record::Record;
+use model::scenario::HeldBack;
 use model::{Outcome, Pace, Spec};
 use serde::Serialize;
 
@@ -32,6 +34,13 @@ pub struct Recommendation {
     pub second: Option<CostOfAnother>,
     /// What it costs to take the last.
     pub worst: Option<CostOfAnother>,
+    /// The settings with which something of it was measured that are not as asked, or not as usual.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<MissedSetting>,
+    /// How long, and how often, the flow of a recorded program that it is for waits for acknowledgements, which is no matter of the
+    /// mechanism; absent where it does not, and of no flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
 }
 
 /// A candidate.
@@ -121,6 +130,7 @@ pub fn recommend(
         .collect();
     sizes_tried.sort_unstable();
     sizes_tried.dedup();
+    let usable = records.iter().filter(|record| is_usable(&record.outcome));
     let is_sized = need.pattern != Pattern::Signal && compared.len() > 1 && sizes_tried.len() > 1;
     Recommendation {
         need: need.clone(),
@@ -128,11 +138,13 @@ pub fn recommend(
         told_apart,
         changes: if is_sized { size_changes(&compared, workload, records) } else { Vec::new() },
         sizes_tried: if is_sized { sizes_tried } else { Vec::new() },
-        knobs: knobs(need, records),
+        knobs: knobs(need, candidates, records),
         second: ranked.get(1).map(cost),
         worst: worst(&ranked).filter(|_| ranked.len() > 2).map(cost),
         ranked,
         excluded,
+        settings: missed_in_records(usable),
+        held_back: None,
     }
 }
 
@@ -232,8 +244,9 @@ fn compared(candidates: &[Spec], records: &[Record], need: &Need) -> Vec<Spec> {
     candidates.iter().filter(has_others).cloned().collect()
 }
 
-/// What settings change, the most useful first. A setting is compared with the record that was measured beside it, the last.
-fn knobs(need: &Need, records: &[Record]) -> Vec<Knob> {
+/// What settings change, the most useful first. A setting is compared with the candidate of its mechanism, by the record that was measured
+/// beside it, the last.
+fn knobs(need: &Need, candidates: &[Spec], records: &[Record]) -> Vec<Knob> {
     let workload = need.workload();
     let of = |spec: &Spec| {
         let record = record_of(records.iter().rev(), spec, workload, need.size, Pace::BackToBack)?;
@@ -241,10 +254,10 @@ fn knobs(need: &Need, records: &[Record]) -> Vec<Knob> {
         Some((time, cpu_ns(record)))
     };
     let mut knobs: Vec<Knob> = Vec::new();
-    for record in records.iter().filter(|record| !record.case.spec.params.is_empty()) {
+    for record in records.iter().filter(|record| !candidates.contains(&record.case.spec)) {
         let spec = &record.case.spec;
-        let (Some((time, cpu)), Some((plain_time, plain_cpu))) = (of(spec), of(&Spec::plain(&spec.name)))
-        else {
+        let plain = candidates.iter().find(|candidate| candidate.name == spec.name);
+        let (Some((time, cpu)), Some((plain_time, plain_cpu))) = (of(spec), plain.and_then(of)) else {
             continue;
         };
         if knobs.iter().any(|known| known.spec == *spec) {

@@ -190,15 +190,24 @@ fn a_setting_is_compared_with_the_default_that_was_measured_beside_it() {
         domain: Domain::Choice(&["block", "spin"]),
         default: Some("block"),
     };
-    let pipe = Card { params: &[WAIT], ..card("pipe", CardKind::Mechanism, &[Workload::Latency], true) };
-    let with = Spec::parse("pipe:wait=spin", &[pipe]).unwrap();
-    let set = measured_record(case(&with, Workload::Latency, SIZE), samples(500.0, 20));
-    let records = [latency("pipe", 3000.0, 10), latency("pipe", 1000.0, 10), set];
-    let advice = recommend(&need(), "same-llc", &specs(&["pipe"]), &records, Vec::new());
-    let [knob] = advice.knobs.as_slice() else { panic!("{:?}", advice.knobs) };
-    assert!(
-        (knob.time_ratio.median - 0.5).abs() < 0.01 && (knob.cpu_ratio.unwrap().median - 2.0).abs() < 0.01
-    );
+    const NAME: Param =
+        Param { name: "name", summary: "", domain: Domain::Choice(&["none", "path"]), default: Some("none") };
+    let socket =
+        Card { params: &[NAME, WAIT], ..card("socket", CardKind::Mechanism, &[Workload::Latency], true) };
+    // A need for names has candidates with one.
+    for (plain, with) in [("socket", "socket:wait=spin"), ("socket:name=path", "socket:name=path,wait=spin")]
+    {
+        let [plain, with] = [plain, with].map(|text| Spec::parse(text, &[socket]).unwrap());
+        let of = |spec: &Spec, ns: f64, cpu_ns: u64| {
+            measured_record(case(spec, Workload::Latency, SIZE), samples(ns, cpu_ns))
+        };
+        let records = [of(&plain, 3000.0, 10), of(&plain, 1000.0, 10), of(&with, 500.0, 20)];
+        let advice = recommend(&need(), "same-llc", &[plain], &records, Vec::new());
+        let [knob] = advice.knobs.as_slice() else { panic!("{:?}", advice.knobs) };
+        assert_eq!(knob.spec, with);
+        assert!((knob.time_ratio.median - 0.5).abs() < 0.01);
+        assert!((knob.cpu_ratio.unwrap().median - 2.0).abs() < 0.01);
+    }
 }
 
 #[test]

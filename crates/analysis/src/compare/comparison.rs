@@ -13,6 +13,7 @@ use super::statistics::{Caution, Shift};
 use super::totals::{differences, notes, totals};
 use super::verdict::{JudgedCase, judge_case, judge_floor};
 use crate::host_speed::FullSpeed;
+use crate::missed_settings::missed_in_records;
 use model::record::Results;
 use model::units::Percent;
 
@@ -63,8 +64,11 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let cases: Vec<JudgedCase> = cases.iter().zip(&of_cases).zip(case_levels).map(judged_case).collect();
     let floors: Vec<JudgedCase> = floors.iter().zip(&of_floors).zip(floor_levels).map(judged_floor).collect();
     let totals = totals(&cases, &floors, [times, multiples, floor_times]);
+    let missed = |runs: &[Results]| missed_in_records(runs.iter().flat_map(|run| &run.records));
     Comparison {
         options,
+        missed_in_a: missed(a),
+        missed_in_b: missed(b),
         run_deviation: RunDeviation::of(times, multiples),
         differences: differences(a, b),
         notes: notes(a, b, &cases),

@@ -8,6 +8,7 @@ use super::options::ComparisonOptions;
 use super::quadruples::{QuadrupleRatio, quadruples};
 use super::result::ComparisonVerdict;
 use super::statistics::MISS;
+use crate::missed_settings::MissedSetting;
 use crate::stats;
 use model::case::Case;
 use model::elsewhere::Elsewhere;
@@ -56,6 +57,9 @@ pub struct PairedComparison {
     /// The slices that did not run on the CPUs of the placement, if any did not; they do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Elsewhere>,
+    /// The settings of both sides that are not as asked, or not as usual.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<MissedSetting>,
     /// Its 95% interval by which no difference is found.
     pub own_interval: Option<(f64, f64)>,
     /// The smallest difference that this comparison finds with a chance of 80%.
@@ -159,6 +163,7 @@ fn judge_paired(
         at_full_speed: mean.is_some_and(|mean| mean.at_full_speed),
         addresses_by_chance: None,
         elsewhere: None,
+        settings: Vec::new(),
         own_interval: mean.map(|mean| ends(mean, mean.half(MISS))),
         finds: mean.map(|mean| Percent(mean.finds(level).exp_m1())),
         verdict,

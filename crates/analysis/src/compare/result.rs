@@ -2,6 +2,7 @@
 
 use super::options::ComparisonOptions;
 use super::run_variance::{RunVariance, RunVarianceSource};
+use crate::missed_settings::MissedSetting;
 use model::case::Case;
 use model::estimate::Estimate;
 use model::summary::HostView;
@@ -52,6 +53,10 @@ pub struct Comparison {
     pub only_in_a: Vec<String>,
     /// The keys of the cases that only B has.
     pub only_in_b: Vec<String>,
+    /// The settings of A that are not as asked, or not as usual.
+    pub missed_in_a: Vec<MissedSetting>,
+    /// The settings of B that are not.
+    pub missed_in_b: Vec<MissedSetting>,
     /// All cases together.
     pub totals: ComparisonTotals,
     /// What a reader must know.

@@ -6,6 +6,7 @@ use super::cross_check::{CrossCheck, cross_checks};
 use super::evidence::Evidence;
 use super::facts::facts;
 use super::rules::{Advice, advise};
+use crate::missed_settings::{MissedSetting, missed_in_records};
 use crate::path::{CallSplit, PathSum, RateTrials, SlowIterations, TwoGroups};
 use crate::traces::schedule::Overlap;
 use model::case::Case;
@@ -27,6 +28,9 @@ pub struct Explanation {
     pub trials: u32,
     /// The multiple of the floor, from trials without probes.
     pub floor_multiple: Option<Estimate>,
+    /// The settings of the case and of its control cases that are not as asked, or not as usual.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<MissedSetting>,
     /// Where the time of an iteration goes: the segments of its path; absent where events of both CPUs were not recorded.
     pub path: Option<PathSum>,
     /// The sets of events that could not be recorded, each with the reason and what would grant it.
@@ -84,11 +88,14 @@ pub fn explain(
     let path = observations.doses.sum();
     let samples = observations.samples().filter(|_| observations.names_kernel_functions());
     let facts = facts(&evidence, path.as_ref());
+    let control_cases = observations.control_cases();
+    let beside = records.iter().filter(|record| control_cases.iter().any(|(_, case)| record.case == *case));
     Some(Explanation {
         case: case.clone(),
         iteration_ns: summary.iteration_ns,
         trials: summary.trials,
         floor_multiple: summary.floor_multiple,
+        settings: missed_in_records(std::iter::once(record).chain(beside)),
         advice: advise(&facts),
         call_names: path.as_ref().map(|path| path.call_names(&call)).unwrap_or_default(),
         splits: path

@@ -3,6 +3,7 @@
 use super::segment::SegmentPlace;
 use super::sum::{PathSum, RoundSum};
 use crate::interval::{MeanEstimate, mean_over_trials};
+use crate::missed_settings::MissedSetting;
 use model::Case;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,9 @@ pub struct ExplainedDifference {
     pub cases: [Case; 2],
     /// The build whose endpoints the second has, where that is another.
     pub other_build: Option<PathBuf>,
+    /// The settings of both that are not as asked, or not as usual.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<MissedSetting>,
     /// The difference of their iterations.
     pub difference: PathDifference,
     /// The path of each.
@@ -63,12 +67,14 @@ impl ExplainedDifference {
     pub fn of(
         cases: [Case; 2],
         other_build: Option<&Path>,
+        settings: Vec<MissedSetting>,
         sums: [PathSum; 2],
         call: impl Fn(u32) -> String,
     ) -> Option<Self> {
         let difference = differ(&sums[0], &sums[1])?;
         let call_names = sums.iter().flat_map(|sum| sum.call_names(&call)).collect();
-        Some(Self { cases, other_build: other_build.map(Path::to_owned), difference, sums, call_names })
+        let other_build = other_build.map(Path::to_owned);
+        Some(Self { cases, other_build, settings, difference, sums, call_names })
     }
 }
 

@@ -11,6 +11,7 @@ use super::tally::TrialPaths;
 use crate::interval::{MeanEstimate, mean_over_trials};
 use crate::stats::median;
 use model::observation::{CpuTrace, EventSet};
+use model::record::Setting;
 use model::sample::{Sample, Usage};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +69,8 @@ impl From<&Sample> for SliceMeans {
 pub struct DosedTrials {
     rounds: BTreeMap<u32, Vec<DosedTrial>>,
     unavailable: BTreeSet<String>,
+    /// What the endpoints asked the kernel for, and got.
+    pub settings: Vec<Setting>,
 }
 
 /// One line of the sum.

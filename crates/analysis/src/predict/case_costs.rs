@@ -4,6 +4,7 @@
 
 use super::size_line::{SizeFit, SizeLine};
 use super::spells::{Spells, usable};
+use crate::missed_settings::{MissedSetting, missed_in_records};
 use crate::stats::mean;
 use model::inject::{Inject, InjectedAmount};
 use model::record::Record;
@@ -129,6 +130,7 @@ pub struct MeasuredCosts {
     cases: BTreeMap<CostCase, BTreeMap<u64, Vec<CaseSlice>>>,
     /// How many slices were measured in slow spells and left out, and how many there were.
     left_out: (usize, usize),
+    missed: Vec<MissedSetting>,
 }
 
 impl MeasuredCosts {
@@ -143,6 +145,17 @@ impl MeasuredCosts {
             self.left_out.1 += all;
             slices.into_iter().for_each(|slice| self.add(case.clone(), bytes, CaseSlice::of(slice)));
         }
+        let priced = records.iter().filter(|record| CostCase::of(&record.case).is_some());
+        for missed in missed_in_records(priced) {
+            if !self.missed.contains(&missed) {
+                self.missed.push(missed);
+            }
+        }
+    }
+
+    /// The settings of `specs` that are not as asked, or not as usual, in what was measured.
+    pub(super) fn missed(&self, specs: &[&Spec]) -> Vec<MissedSetting> {
+        self.missed.iter().filter(|missed| specs.contains(&&missed.mechanism)).cloned().collect()
     }
 
     /// The share of slices that were measured in slow spells, from 0 to 1.

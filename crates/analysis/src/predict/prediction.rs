@@ -11,6 +11,7 @@ use super::placement::{of_mechanism, stays_off};
 use super::simulation::{Rest, RestTime, Simulated, SimulationSetup, simulate};
 use super::size_line::{SizeFit, quantiles};
 use crate::alike::Alike;
+use crate::missed_settings::MissedSetting;
 use crate::stats::median;
 use model::scenario::{Behaviour, Flow};
 use model::{Scenario, Spec, Workload};
@@ -83,6 +84,9 @@ pub struct Prediction {
     pub is_calibrated: bool,
     /// The measured cases that it rests on.
     pub basis: Vec<Basis>,
+    /// The settings of these that are not as asked, or not as usual.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<MissedSetting>,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
@@ -190,6 +194,11 @@ pub fn predict(
     let mut notes = notes([before, after], costs, measured, cpus);
     notes.extend(misfit(measured, &draws));
     let processes = alike.process_counts().enumerate();
+    let mechanisms: Vec<&Spec> = [before, after]
+        .into_iter()
+        .flat_map(|scenario| &scenario.flows)
+        .map(|flow| &flow.mechanism)
+        .collect();
     Prediction {
         scenario: before.name.clone(),
         flows: (0..before.flows.len()).map(|at| flow(at, before, after, measured, &draws)).collect(),
@@ -197,6 +206,7 @@ pub fn predict(
         processes: processes.map(|(at, count)| process((at, count), before, measured, &draws)).collect(),
         is_calibrated: !measured.is_empty(),
         basis: basis([before, after], costs),
+        settings: costs.missed(&mechanisms),
         notes,
     }
 }

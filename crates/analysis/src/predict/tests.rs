@@ -7,6 +7,7 @@ use super::fixture::{
 use super::flow_costs::{DrawnCosts, FlowCosts};
 use super::simulation::{Rest, SimulationSetup, simulate};
 use super::{Change, CostCase, EndPlace, Measured, MeasuredCosts, PredictOptions, held, needed, predict};
+use model::record::{Record, Setting};
 use model::scenario::{
     Behaviour, Concurrency, Flow, FlowBehaviour, Mix, ProcessBehaviour, RecordedFlow, Recording,
 };
@@ -272,6 +273,33 @@ fn how_late_answers_do_is_measured_where_a_client_is_woken_meanwhile() {
     assert_eq!(delays, ["server:3us", "server:6us", "server:10us", "server:30us"]);
     assert!(worked.iter().all(|(block, _)| block.sizes.len() == 1 && block.placements.len() == 1));
     assert!(needed([&one], 1).worked().is_empty(), "there is no other CPU");
+}
+
+#[test]
+fn settings_of_the_costs_of_its_mechanisms_are_in_a_prediction() {
+    let measured_of = |name: &str| {
+        let case = Case {
+            workload: Workload::Latency,
+            size_bytes: Some(Size(64)),
+            placement: Placement::Unpinned,
+            spec: Spec::plain(name),
+            ..floor::operation("getpid", 0)
+        };
+        let small = Setting {
+            name: "capacity".to_owned(),
+            got: "8192".to_owned(),
+            usual: Some("65536".to_owned()),
+            ..Setting::default()
+        };
+        Record { settings: vec![small], ..record(case, vec![sample(0, 1000.0, None)]) }
+    };
+    let one = exchanged(&scenario(&[&[], &[]], vec![flow(0, 1)]), "fast");
+    let mut known = costs();
+    known.add_run(&[measured_of("slow"), measured_of("fast"), measured_of("fast")]);
+    let found = predict(&one, &one, &known, &Measured::recorded(&one), &[0, 1], QUICK);
+    let [told] = found.settings.as_slice() else { panic!("{:?}", found.settings) };
+    assert_eq!(told.mechanism, Spec::plain("fast"));
+    assert_eq!(told.warning.to_string(), "capacity: usually 65536, here 8192");
 }
 
 #[test]

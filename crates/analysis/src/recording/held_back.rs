@@ -1,5 +1,5 @@
 //! Messages that wait in the sender's kernel for an acknowledgement: what a program writes in several parts before it reads, over TCP with
-//! Nagle's algorithm. Of another mechanism than TCP nothing of that wait is left, and nothing in a scenario makes it.
+//! Nagle's algorithm. Of another mechanism than TCP nothing of that wait is left.
 
 use super::channels::{Exchange, Talk};
 use super::flows::FlowDraft;

@@ -8,7 +8,7 @@ use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialProgress, Trials}
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use model::Case;
 use model::elsewhere::Elsewhere;
-use model::record::Sample;
+use model::record::{Sample, Setting};
 use std::time::Duration;
 
 /// How many rounds the trials of a pair have, before fresh ones take their place.
@@ -25,6 +25,8 @@ pub struct CasePair {
     pub failure: Option<String>,
     /// The slices that did not run on the CPUs of the placement; their rounds do not count.
     pub elsewhere: Elsewhere,
+    /// What the endpoints of each asked the kernel for, and got.
+    pub settings: [Vec<Setting>; 2],
     hints_ns: [Option<f64>; 2],
 }
 
@@ -36,6 +38,7 @@ impl CasePair {
             samples: [Vec::new(), Vec::new()],
             failure: None,
             elsewhere: Elsewhere::default(),
+            settings: [Vec::new(), Vec::new()],
             hints_ns: [None; 2],
         }
     }
@@ -161,6 +164,7 @@ impl<F: FnMut(TrialProgress)> Comparison<'_, F> {
                 return self.renew(at);
             }
             pair.hints_ns[which] = Some(report.sample.iteration_ns());
+            pair.settings[which] = report.settings;
             let started_ns = u64::try_from(started.as_nanos()).unwrap_or(u64::MAX);
             let trial = round / ROUNDS_OF_TRIALS;
             samples[which].push(Sample { trial, round, started_ns, ..report.sample });

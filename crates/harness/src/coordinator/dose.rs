@@ -10,7 +10,7 @@ use super::schedule::{Scheduler, Stop, TimeBudget, Trial, TrialOutcome, TrialPro
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing, SliceOrders};
 use model::Case;
 use model::observation::{CpuTrace, EventSet, RecordingWay};
-use model::record::Sample;
+use model::record::{Sample, Setting};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -58,6 +58,8 @@ pub enum Dose {
 pub struct DosedSample {
     /// The slice. Its `round` is set, and its `trial` with it: each round has a trial of its own.
     pub sample: Sample,
+    /// What the endpoints asked the kernel for, and got.
+    pub settings: Vec<Setting>,
     /// What was recorded, unless it was bare. How many events of each set there were is [`CpuTrace::counts`]; which sets could not
     /// be opened it says itself.
     pub trace: Option<CpuTrace>,
@@ -217,7 +219,7 @@ impl<'a, F: FnMut(DosedSlice<'_>)> Dosing<'a, F> {
         };
         Ok(measured.map(|(report, trace)| {
             let sample = Sample { trial: round, round, started_ns, ..report.sample };
-            DosedSample { sample, trace }
+            DosedSample { sample, settings: report.settings, trace }
         }))
     }
 
@@ -255,7 +257,7 @@ mod tests {
         let plan = DosePlan { cases, doses: &doses, size: SIZE, rounds };
         measure(plan, &vec![trials as &dyn Trials; cases.len()], trials.budget(time), |slice| {
             assert_eq!(cases[slice.at], *slice.case);
-            if let Ok(DosedSample { sample, trace }) = &slice.outcome {
+            if let Ok(DosedSample { sample, trace, .. }) = &slice.outcome {
                 assert_eq!((sample.round, sample.trial), (slice.round, slice.round));
                 let open = trace.as_ref().map(|trace| trace.sets.len());
                 assert_eq!(slice.dose, open.map_or(Dose::Bare, Dose::Recorded));

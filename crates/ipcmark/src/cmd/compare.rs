@@ -12,6 +12,7 @@ use analysis::compare::{
     ComparisonOptions, ComparisonVerdict, PairedRatios, compare_paired, failures, is_paired_verdict_reached,
     plan_paired,
 };
+use analysis::missed_settings::{MissedSetting, missed_settings};
 use harness::clock::Timer;
 use harness::coordinator::address_layout::why_random;
 use harness::coordinator::compare::{self, CasePair};
@@ -92,6 +93,7 @@ fn judge(
     for (pair, compared) in pairs.iter().zip(&mut compared) {
         compared.reason = pair.failure.clone().or(compared.reason.take());
         compared.elsewhere = (!pair.elsewhere.is_nothing()).then(|| pair.elsewhere.clone());
+        compared.settings = missed(pair);
         compared.addresses_by_chance.clone_from(&by_chance);
     }
     print(&match json {
@@ -102,6 +104,12 @@ fn judge(
     Ok(compared.iter().any(|pair| {
         pair.verdict == ComparisonVerdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above)
     }))
+}
+
+/// The settings of both sides of which a reader must know.
+fn missed(pair: &CasePair) -> Vec<MissedSetting> {
+    let sides = pair.cases.iter().zip(&pair.settings);
+    missed_settings(sides.map(|(case, settings)| (&case.spec, settings.as_slice())))
 }
 
 /// What is to be said where both sides cannot have their memory at the same addresses, and why.

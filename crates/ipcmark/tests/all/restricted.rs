@@ -90,6 +90,22 @@ pub fn in_own_mounts(place: &Place, setup: &str, arguments: &[&str]) -> Option<C
     Some(command)
 }
 
+/// A scenario in which messages go through a pipe.
+const THROUGH_A_PIPE: &str = r#"
+name = "through a pipe"
+[[process]]
+name = "a"
+[[process]]
+name = "b"
+[[flow]]
+name = "all"
+from = "a"
+to = "b"
+mechanism = "pipe"
+size = "64K"
+"#;
+
+/// Slow: it measures by every command that shows a time, long enough for a host that is busy.
 #[test]
 pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     /// A user of whom no other test has pipes.
@@ -129,6 +145,16 @@ pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
         "-o",
         "results.jsonl",
     ]);
+    // What is printed where no record is shown. The ratio is known after some trials, whatever its time.
+    let others = [
+        "compare pipe unix-stream -s 64K -w throughput -p unpinned --time 60s",
+        "advise --pattern stream --size 64K -m pipe --time 20s",
+        "explain -m pipe -s 64K -w throughput -p unpinned --probes counters --time 5s",
+        "explain -m pipe -s 64K -w throughput -p unpinned --against unix-stream --time 8s",
+        "predict scenario.toml --set all=unix-stream --measure 15s",
+    ];
+    fs::write(place.path("scenario.toml"), THROUGH_A_PIPE).unwrap();
+    let others = others.map(|words| as_lodger(&words.split(' ').collect::<Vec<_>>()));
     let doctor = as_lodger(&["doctor"]).out;
     drop(holder.stdin.take());
     holder.wait().unwrap();
@@ -138,6 +164,11 @@ pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     assert!(flat(&said.out).contains(usual), "{said}");
     let record = asked(&read(&place.path("results.jsonl"))).next().unwrap().clone();
     assert_eq!(record.settings[0].usual.as_deref(), Some("65536"), "{record:?}");
+    for other in &others {
+        assert!(flat(&other.out).contains(&format!("pipe: {usual}; 'ipcmark doctor'")), "{other}");
+    }
+    let of_files = as_lodger(&["compare", "results.jsonl", "results.jsonl"]);
+    assert!(flat(&of_files.out).contains(&format!("in B, pipe: {usual};")), "{of_files}");
     let report = |form: &str| as_lodger(&["report", "results.jsonl", "--format", form]).out;
     for form in ["table", "markdown"] {
         assert!(flat(&report(form)).contains(usual), "{form}");

@@ -15,6 +15,7 @@ use crate::text::explanation::{
 };
 use crate::text::explanation_tables::side_by_side;
 use crate::text::grid::Grid;
+use crate::text::marks::MISSED_HEADING;
 use crate::words::{clean, width};
 use analysis::analysed::{AnalysedExplanation, AnalysedTimeline};
 use analysis::explain::{Explanation, SizeCurve};
@@ -113,13 +114,14 @@ fn by_mechanism<'a>(cases: &[&'a Explanation]) -> Vec<Bars<'a>> {
 /// All of one case.
 fn one(at: usize, analysed: &AnalysedExplanation<'_>) -> Markup {
     let explanation = analysed.explanation;
-    let ExplanationWords { case, head, reasons, tries, tables, absences } = in_words(analysed);
+    let ExplanationWords { case, head, settings, reasons, tries, tables, absences } = in_words(analysed);
     let bar = explanation.path.as_ref();
     let bar = bar.map(|sum| sums(&[Bars { heading: String::new(), bars: vec![(String::new(), sum)] }]));
     html! {
         section.case id=(anchor(at)) aria-labelledby={ (anchor(at)) "-name" } {
             h2.as-is id={ (anchor(at)) "-name" } { (case) }
             p.head { (head) }
+            (sentences(MISSED_HEADING, &settings))
             (sentences(REASONS_HEADING, &reasons))
             (sentences(TRIES_HEADING, &tries))
             @if let Some(bar) = bar { figure.iterations { (PreEscaped(bar)) } }
@@ -268,6 +270,7 @@ mod tests {
             let words = in_words(explanation);
             [&words.case, &words.head]
                 .into_iter()
+                .chain(&words.settings)
                 .chain(&words.reasons)
                 .chain(&words.tries)
                 .for_each(|text| says(text));

@@ -2,13 +2,15 @@
 //! and what to set.
 
 use super::layout::{DEEPER, INDENT, Style, finish, section};
+use super::marks::{MISSED_HEADING, missed};
+use super::recording::held_back;
 use crate::quantity::{change, multiple, tight_estimate, time, time_estimate};
 use crate::words::{clean, clip, width, wrap};
 use analysis::advise::{Ranked, Recommendation, SizeChange, Standing};
-use model::Pace;
 use model::estimate::Estimate;
 use model::need::{Cause, Objective, Pattern};
 use model::units::{Size, Unit, three_digits};
+use model::{Pace, Spec};
 
 /// A longer name is cut off.
 const LONGEST_NAME: usize = 26;
@@ -24,9 +26,13 @@ pub fn advice(flow: Option<&str>, answer: &Recommendation, style: &Style) -> Str
     let flow = flow.map(|flow| format!("{}: ", clean(flow))).unwrap_or_default();
     let parts = [
         wrap(&format!("{flow}{}", need(answer)), style.width, "", INDENT),
+        own_wait(answer)
+            .map(|text| [vec![String::new()], wrap(&text, style.width, "", INDENT)].concat())
+            .unwrap_or_default(),
         vec![String::new()],
         wrap(&sentence(answer), style.width, "", INDENT),
         section("candidates, * where nothing is better in one and nowhere worse", rows(answer), style),
+        section(MISSED_HEADING, indented(missed(&answer.settings)), style),
         section("what to set", indented(knobs(answer)), style),
         section("at other sizes", indented(sizes(answer)), style),
         section("what another costs", indented(costs(answer)), style),
@@ -45,6 +51,19 @@ fn need(answer: &Recommendation) -> String {
     let with: Vec<String> = need.requirements.iter().map(ToString::to_string).collect();
     let with = if with.is_empty() { String::new() } else { format!(", with {}", with.join(", ")) };
     format!("{}{size}{rate}{with}, best in {}", need.pattern, need.objective)
+}
+
+/// What the program that was recorded waits for, and no candidate does.
+pub(crate) fn own_wait(answer: &Recommendation) -> Option<String> {
+    let held = held_back(answer.held_back?);
+    let is_at_once = |spec: &Spec| spec.name == "tcp" && spec.params.given("nodelay") != Some("off");
+    let tcp = answer.ranked.iter().find(|ranked| is_at_once(&ranked.measured.spec));
+    let given =
+        tcp.map(|tcp| format!(" TCP_NODELAY would give {}, as {} below.", achieved(answer, tcp), name(tcp)));
+    Some(format!(
+        "As recorded, {held} The wait belongs to TCP as the program uses it: the candidates write each message at once and have none.{}",
+        given.unwrap_or_default()
+    ))
 }
 
 /// The answer.
@@ -229,8 +248,10 @@ fn excluded(answer: &Recommendation) -> Vec<String> {
 mod tests {
     use super::*;
     use analysis::advise::Measured;
-    use model::Spec;
+    use analysis::missed_settings::MissedSetting;
     use model::need::{Exclusion, Need};
+    use model::scenario::HeldBack;
+    use model::warning::Warning;
 
     fn estimate(median: f64) -> Estimate {
         Estimate { median, interval: Some((0.98 * median, 1.02 * median)) }
@@ -267,6 +288,8 @@ mod tests {
             knobs: Vec::new(),
             second: None,
             worst: None,
+            settings: Vec::new(),
+            held_back: None,
         }
     }
 
@@ -284,6 +307,43 @@ mod tests {
              unix-dgram is within 5% of it."
         );
         assert!(sentence(&answer(Vec::new())).starts_with("No mechanism meets this need here"));
+    }
+
+    #[test]
+    fn what_the_program_waits_for_by_itself_is_said_before_any_mechanism() {
+        let ranked = vec![
+            candidate("unix-stream", 4000.0, 1.0, Standing::Best),
+            candidate("tcp", 8000.0, 2.0, Standing::Worse),
+        ];
+        let held_back = Some(HeldBack { share: 0.98, wait_ns: 41_000_000 });
+        let held = Recommendation { held_back, ..answer(ranked) };
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = flat(&advice(Some("query"), &held, &Style::default()));
+        let page = crate::advice_html(&[(Some("query".to_owned()), held.clone())], &[]);
+        for of in [text, flat(&page)] {
+            let wait = of.find("waits 41.0 ms for an acknowledgement").expect("the wait");
+            assert!(wait < of.find("Take unix-stream").unwrap(), "{of}");
+            assert!(
+                of.contains("TCP_NODELAY would give 8.00 µs ±2.0% for a round trip, as tcp below."),
+                "{of}"
+            );
+        }
+        let free = advice(Some("query"), &Recommendation { held_back: None, ..held }, &Style::default());
+        assert!(!free.contains("TCP_NODELAY"), "{free}");
+    }
+
+    #[test]
+    fn settings_that_are_not_as_usual_are_told_beside_the_candidates() {
+        let mut small = answer(vec![candidate("pipe", 4000.0, 1.0, Standing::Best)]);
+        let warning = Warning::Unusual {
+            name: "pipe capacity".to_owned(),
+            usual: "65536".to_owned(),
+            got: "8192".to_owned(),
+        };
+        small.settings = vec![MissedSetting { mechanism: Spec::plain("pipe"), warning }];
+        let text = advice(None, &small, &Style::default());
+        assert!(text.contains("pipe: pipe capacity usually 65536, here 8192;"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid, section};
+use super::marks::missed;
 use super::path::{CallNames, MINOR, RESIDUAL, place_name, segments};
 use crate::quantity::{mean_time, signed_mean_time, time, time_or_signed, time_range};
 use crate::words::{clean, wrap};
@@ -162,10 +163,13 @@ fn difference(one: &ExplainedDifference) -> Grid {
         heading: "the difference, segment by segment".to_owned(),
         columns: names(one).into_iter().chain(["difference".to_owned()]).collect(),
         rows: rows.collect(),
-        below: vec![format!(
+        below: [format!(
             "From {} rounds in which both were measured in turn. Segments are corrected for what recording cost.",
             difference.rounds
-        )],
+        )]
+        .into_iter()
+        .chain(missed(&one.settings))
+        .collect(),
     }
 }
 

@@ -6,6 +6,7 @@ use super::block::{
     Block, Common, Heading, Row, Tone, comparable, floor_order, grouped, meanings, name, place,
 };
 use super::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
+use super::marks::missed;
 use crate::quantity::{change, percent, time};
 use crate::words::{clean, tight, wrap};
 use analysis::compare::{
@@ -80,12 +81,18 @@ pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     let reasons = pairs.iter().zip(&strayed).flat_map(|(pair, strayed)| {
         [pair.reason.as_deref(), strayed.as_deref()].into_iter().flatten().map(|why| (why, clean(&pair.name)))
     });
+    let mut settings: Vec<String> = Vec::new();
+    for said in pairs.iter().flat_map(|pair| missed(&pair.settings)) {
+        if !settings.contains(&said) {
+            settings.push(said);
+        }
+    }
     let block = Block {
         heading: "B against A, interleaved".to_owned(),
         rows_are: "pair",
         columns: vec![Heading::new("trials").meaning("pairs of trials alive at once"), RATIO, FINDS],
         rows: pairs.iter().map(row).collect(),
-        below: remarks(reasons),
+        below: remarks(reasons).into_iter().chain(settings).collect(),
         common: None,
     };
     let sheet = [block];
@@ -170,8 +177,18 @@ fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
     let differs = comparison.differences.iter().map(|fact| {
         ("differs", format!("{}: {} in A, {} in B", clean(&fact.what), clean(&fact.a), clean(&fact.b)))
     });
+    let sides = [("A", &comparison.missed_in_a), ("B", &comparison.missed_in_b)];
+    let settings = sides.into_iter().flat_map(|(side, settings)| {
+        missed(settings).into_iter().map(move |said| ("setting", format!("in {side}, {said}")))
+    });
     let notes = comparison.notes.iter().map(|note| ("note", clean(note)));
-    on_average.into_iter().chain([("run to run", between)]).chain(differs).chain(notes).collect()
+    on_average
+        .into_iter()
+        .chain([("run to run", between)])
+        .chain(differs)
+        .chain(settings)
+        .chain(notes)
+        .collect()
 }
 
 fn case_block(common: Common, mut cases: Vec<&ComparedCase>) -> Block {

@@ -4,6 +4,7 @@
 use super::explanation_tables::tables;
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid, labelled, section};
+use super::marks::{MISSED_HEADING, missed};
 use super::path;
 use crate::quantity::{multiple, percent, time_estimate};
 use crate::words::{clean, tight, wrap};
@@ -19,6 +20,8 @@ pub(crate) struct ExplanationWords {
     pub(crate) case: String,
     /// What an iteration takes.
     pub(crate) head: String,
+    /// With which settings that are not as asked or not as usual.
+    pub(crate) settings: Vec<String>,
     /// Why.
     pub(crate) reasons: Vec<String>,
     /// What to do about it.
@@ -45,6 +48,7 @@ pub(crate) fn in_words(analysed: &AnalysedExplanation<'_>) -> ExplanationWords {
     ExplanationWords {
         case: clean(&explanation.case.key()),
         head: head(explanation),
+        settings: missed(&explanation.settings),
         reasons: reasons(explanation),
         tries: tries.collect(),
         tables: tables(analysed),
@@ -96,6 +100,7 @@ fn lay_out(words: &ExplanationWords, style: &Style) -> Vec<String> {
     };
     let parts = [
         section(&words.case, wrapped(std::slice::from_ref(&words.head)), style),
+        section(MISSED_HEADING, wrapped(&words.settings), style),
         section(REASONS_HEADING, wrapped(&words.reasons), style),
         section(TRIES_HEADING, wrapped(&words.tries), style),
         words.tables.iter().flat_map(|table| grid(table, style)).collect(),

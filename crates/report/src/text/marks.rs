@@ -4,9 +4,13 @@
 
 use crate::quantity::percent;
 use crate::words::clean;
+use analysis::missed_settings::MissedSetting;
 use model::Record;
 use model::units::{format_ns, format_rate, format_time_ratio, three_digits};
 use model::warning::Warning;
+
+/// What stands over what [`missed`] says, where it has a place of its own.
+pub(crate) const MISSED_HEADING: &str = "settings not as asked or not as usual";
 
 /// What stands for one kind of warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +104,15 @@ pub(crate) fn numbers(warning: &Warning) -> Option<String> {
         }
         Warning::InstrumentEffect { ratio } => Some(format_time_ratio(*ratio)),
     }
+}
+
+/// What is to be said of `settings` beside the numbers of their mechanisms.
+pub(crate) fn missed(settings: &[MissedSetting]) -> Vec<String> {
+    let said = |MissedSetting { mechanism, warning }: &MissedSetting| {
+        let numbers = numbers(warning).unwrap_or_default();
+        format!("{}: {numbers}; {}", clean(&mechanism.to_string()), warning.advice())
+    };
+    settings.iter().map(said).collect()
 }
 
 /// The signs of `record`, each once.

@@ -3,6 +3,7 @@
 
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid};
+use super::marks::missed;
 use crate::quantity::{count, percent, time};
 use crate::words::{clean, wrap};
 use analysis::predict::{Basis, Change, FlowPrediction, Held, HeldChange, Prediction, ProcessPrediction};
@@ -19,8 +20,9 @@ pub fn prediction(prediction: &Prediction, held: Option<&Held>, style: &Style) -
         lines.extend(grid(&replayed(held), style));
     }
     lines.extend(grid(&basis(&prediction.basis), style));
-    for note in &prediction.notes {
-        lines.extend(wrap(&format!("note: {}", clean(note)), style.width, INDENT, DEEPER));
+    let notes = prediction.notes.iter().map(|note| clean(note)).chain(missed(&prediction.settings));
+    for note in notes {
+        lines.extend(wrap(&format!("note: {note}"), style.width, INDENT, DEEPER));
     }
     finish(&lines)
 }
@@ -175,6 +177,9 @@ fn basis(basis: &[Basis]) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::missed_settings::MissedSetting;
+    use model::Spec;
+    use model::warning::Warning;
 
     fn change_of(before: f64, ratio: f64, half: f64) -> Change {
         Change {
@@ -213,6 +218,14 @@ mod tests {
             }],
             is_calibrated: true,
             basis: Vec::new(),
+            settings: vec![MissedSetting {
+                mechanism: Spec::plain("pipe"),
+                warning: Warning::Unusual {
+                    name: "pipe capacity".to_owned(),
+                    usual: "65536".to_owned(),
+                    got: "8192".to_owned(),
+                },
+            }],
             notes: vec!["something to know".to_owned()],
         }
     }
@@ -229,6 +242,7 @@ mod tests {
         let last = sentences(&several).pop();
         assert_eq!(last.as_deref(), Some("All 1 together: 61.0k → 73.2k messages a second (+20% ± 3.0%)"));
         assert!(text.contains("no message") && text.contains("note: something to know"), "{text}");
+        assert!(text.contains("note: pipe: pipe capacity usually 65536, here 8192;"), "{text}");
         assert!(text.lines().all(|line| crate::words::width(line) <= 80), "{text}");
     }
 

@@ -5,7 +5,7 @@ use super::layout::{DEEPER, INDENT, Style, finish, grid, section};
 use crate::quantity::{Kind, percent, time};
 use crate::words::{clean, wrap};
 use analysis::recording::AnalysedScenario;
-use model::scenario::{Begin, Concurrency, Flow, Mix, MixValue, Process, Recording};
+use model::scenario::{Begin, Concurrency, Flow, HeldBack, Mix, MixValue, Process, Recording};
 use model::units::{format_time_ratio, three_digits};
 
 /// What stands for what was not recorded.
@@ -88,7 +88,8 @@ fn notes(analysed: &AnalysedScenario) -> Vec<String> {
         notes.push(format!("{} serves several requests at once.", clean(&process.name)));
     }
     for flow in &scenario.flows {
-        notes.extend(held_back(flow));
+        let held = flow.recorded.as_ref().and_then(|recorded| recorded.held_back);
+        notes.extend(held.map(|held| format!("{}: {}", clean(&flow.name), held_back(held))));
         if let Begin::After { flow: before, per_message } = flow.begin {
             notes.push(format!(
                 "{} comes after {}: {} for each.",
@@ -108,15 +109,13 @@ fn notes(analysed: &AnalysedScenario) -> Vec<String> {
 }
 
 /// What a flow waits for that it need not.
-fn held_back(flow: &Flow) -> Option<String> {
-    let held = flow.recorded.as_ref()?.held_back?;
-    Some(format!(
-        "{}: in {} of its round trips, a message that is written in several parts waits {} for an acknowledgement (Nagle's algorithm). \
+pub(crate) fn held_back(held: HeldBack) -> String {
+    format!(
+        "in {} of its round trips, a message that is written in several parts waits {} for an acknowledgement (Nagle's algorithm). \
          TCP_NODELAY, or one write for all parts (writev), removes that wait.",
-        clean(&flow.name),
         percent(held.share),
         time(held.wait_ns as f64).unwrap_or_default()
-    ))
+    )
 }
 
 /// A flow by its name and mechanism.

@@ -2,10 +2,13 @@
 
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid, section};
+use super::marks::numbers;
+use super::recording::held_back;
 use crate::quantity::{change, percent, time};
 use crate::words::{clean, wrap};
 use analysis::interval::MeanEstimate;
 use analysis::replay::{AnalysedReplay, ReplayedBoth, ReplayedFlow, ReplayedProcess};
+use model::record::Setting;
 use model::units::three_digits;
 use model::warning::Warning;
 
@@ -14,8 +17,9 @@ const NONE: &str = "—";
 /// A replay for the terminal.
 pub fn replay(one: &AnalysedReplay, style: &Style) -> String {
     let style = &style.for_tables();
-    let mut lines =
-        section(&clean(&one.scenario), wrap(&introduction(one), style.width, INDENT, DEEPER), style);
+    let text = [introduction(one)].into_iter().chain(own_waits(std::slice::from_ref(one)));
+    let text = text.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
+    let mut lines = section(&clean(&one.scenario), text, style);
     lines.extend(tables(one, style));
     finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
 }
@@ -24,16 +28,11 @@ pub fn replay(one: &AnalysedReplay, style: &Style) -> String {
 pub fn replay_both(both: &ReplayedBoth, style: &Style) -> String {
     let style = &style.for_tables();
     let [first, second] = &both.replays;
-    let mut lines = section(
-        &format!("{} against {}", clean(&second.scenario), clean(&first.scenario)),
-        wrap(
-            &format!("{} Means with their 95% intervals, in turn.", introduction(first)),
-            style.width,
-            INDENT,
-            DEEPER,
-        ),
-        style,
-    );
+    let begin = format!("{} Means with their 95% intervals, in turn.", introduction(first));
+    let text = [begin].into_iter().chain(own_waits(&both.replays));
+    let text = text.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
+    let heading = format!("{} against {}", clean(&second.scenario), clean(&first.scenario));
+    let mut lines = section(&heading, text, style);
     let ratio = |of: Option<MeanEstimate>| {
         of.and_then(|of| change(of.mean, of.interval)).unwrap_or_else(|| NONE.to_owned())
     };
@@ -69,6 +68,24 @@ pub fn replay_both(both: &ReplayedBoth, style: &Style) -> String {
     finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
 }
 
+/// Of each flow of `replays`, once, what the program that was recorded waited for in it because it is over TCP.
+fn own_waits(replays: &[AnalysedReplay]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for flow in replays.iter().flat_map(|replay| &replay.flows) {
+        let Some(held) = flow.recorded.and_then(|recorded| recorded.held_back) else { continue };
+        let text = format!(
+            "{name}: as recorded, {} The wait belongs to TCP as the program uses it: another mechanism is without it, and so is TCP with \
+             TCP_NODELAY, which a replay with --set {name}=tcp has.",
+            held_back(held),
+            name = clean(&flow.name)
+        );
+        if !said.contains(&text) {
+            said.push(text);
+        }
+    }
+    said
+}
+
 fn introduction(one: &AnalysedReplay) -> String {
     let early = if one.interrupted { ", then it was interrupted" } else { "" };
     match one.slices {
@@ -90,20 +107,11 @@ fn flows(one: &AnalysedReplay, style: &Style) -> Vec<String> {
         rows.extend(recorded(flow).map(|cells| ("  recorded".to_owned(), cells)));
     }
     let columns = ["per s", "", "round trip", "", "median", "p99"].map(str::to_owned).to_vec();
-    let clamped = one.flows.iter().flat_map(|flow| {
-        let clamped = flow.settings.iter().filter(|setting| setting.clamped);
-        clamped.map(|setting| {
-            let asked = setting.asked.as_deref().unwrap_or_default();
-            clean(&format!("{}: {} asked for {asked}, got {}", flow.name, setting.name, setting.got))
-        })
+    let missed = one.flows.iter().flat_map(|flow| {
+        let missed = flow.settings.iter().filter_map(Setting::warning);
+        missed.filter_map(|warning| Some(format!("{}: {}", clean(&flow.name), numbers(&warning)?)))
     });
-    let unusual = one.flows.iter().flat_map(|flow| {
-        flow.settings.iter().filter_map(|setting| {
-            let usual = setting.missed_usual()?;
-            Some(clean(&format!("{}: {} usually {usual}, here {}", flow.name, setting.name, setting.got)))
-        })
-    });
-    let below = clamped.chain(unusual).collect();
+    let below = missed.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
     grid(&Grid { heading: "Flows".to_owned(), columns, rows, below }, style)
 }
 
@@ -157,4 +165,74 @@ fn cells(of: Option<MeanEstimate>, text: impl Fn(f64) -> Option<String>) -> [Str
 
 fn optional(value: Option<f64>, text: impl Fn(f64) -> Option<String>) -> String {
     value.and_then(text).unwrap_or_else(|| NONE.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::replay::{FlowRatios, RecordedBeside};
+    use model::scenario::HeldBack;
+
+    fn replayed(mechanism: &str, held_back: Option<HeldBack>) -> AnalysedReplay {
+        let recorded = RecordedBeside {
+            per_s: 24.0,
+            round_trip_ns: Some(41e6),
+            median_ns: Some(41e6),
+            p99_ns: Some(42e6),
+            held_back,
+        };
+        let small = Setting {
+            name: "pipe capacity".to_owned(),
+            got: "8192".to_owned(),
+            usual: Some("65536".to_owned()),
+            ..Setting::default()
+        };
+        let flow = ReplayedFlow {
+            name: "ask".to_owned(),
+            from: "a".to_owned(),
+            to: "b".to_owned(),
+            mechanism: mechanism.to_owned(),
+            messages: 100,
+            bytes: 10_400,
+            per_s: None,
+            round_trip_ns: None,
+            median_ns: None,
+            p99_ns: None,
+            settings: vec![small],
+            recorded: Some(recorded),
+        };
+        AnalysedReplay {
+            scenario: "two".to_owned(),
+            trials: 2,
+            slices: 4,
+            interrupted: false,
+            flows: vec![flow],
+            processes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_the_program_waits_for_by_itself_is_said_once_before_what_a_replay_came_to() {
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let texts = |held_back| {
+            let replays = ["tcp:nodelay=off", "unix-stream"].map(|mechanism| replayed(mechanism, held_back));
+            let alone = replay(&replays[0], &Style::default());
+            let ratios = FlowRatios {
+                name: "ask".to_owned(),
+                mechanisms: ["tcp:nodelay=off", "unix-stream"].map(str::to_owned),
+                rate: None,
+                round_trip: None,
+            };
+            let both = ReplayedBoth { replays, flows: vec![ratios], processes: Vec::new() };
+            [alone, replay_both(&both, &Style::default())].map(|text| flat(&text))
+        };
+        for text in texts(Some(HeldBack { share: 0.98, wait_ns: 41_000_000 })) {
+            let said = "ask: as recorded, in 98% of its round trips, a message that is written in several parts waits 41.0 ms";
+            assert_eq!(text.matches(said).count(), 1, "{text}");
+            assert!(text.contains("TCP_NODELAY") && text.contains("--set ask=tcp"), "{text}");
+            assert!(text.find(said) < text.find("Flows"), "{text}");
+            assert!(text.contains("ask: pipe capacity usually 65536, here 8192"), "{text}");
+        }
+        assert!(texts(None).iter().all(|text| !text.contains("TCP_NODELAY")));
+    }
 }
