@@ -16,6 +16,8 @@ pub enum ControlDifference {
     Untouched,
     /// Its buffers are as large as the message.
     Matched,
+    /// It sends at once what it has not sent in full segments (`nodelay=on`).
+    AtOnce,
     /// It is a Unix socket instead of one of the network.
     Local,
     /// Its mechanism is `null`, which does nothing.
@@ -44,6 +46,8 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Cas
         Some(spec) => (role, Case { spec, ..case }),
         None => (role, case),
     });
+    let is_held_back = case.spec.params.given("nodelay") == Some("off");
+    let at_once = if is_held_back { with(ControlDifference::AtOnce, "nodelay", "on") } else { None };
     let local = match case.spec.name.as_str() {
         "tcp" => Some("unix-stream"),
         "udp" => Some("unix-dgram"),
@@ -62,6 +66,7 @@ pub fn control_cases(case: &Case, cards: &[Card]) -> Vec<(ControlDifference, Cas
         spinning,
         with(ControlDifference::Untouched, "access", "none"),
         matched.filter(|_| case.size_bytes.is_some_and(|size| size.0 > 4096)),
+        at_once,
         local.map(|case| (ControlDifference::Local, case)),
         nothing.map(|case| (ControlDifference::Nothing, case)),
         (!case.workload.is_alone()).then_some((ControlDifference::SystemCall, call)),

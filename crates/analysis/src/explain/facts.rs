@@ -9,7 +9,9 @@ use super::cross_check::difference;
 use super::evidence::Evidence;
 use crate::interval::MeanEstimate;
 use crate::path::PathSum;
+use model::Spec;
 use model::observation::subsystem::Subsystem;
+use model::record::Record;
 use std::collections::BTreeMap;
 
 /// Facts by name.
@@ -49,6 +51,7 @@ pub(crate) fn facts(evidence: &Evidence<'_>, path: Option<&PathSum>) -> Facts {
     // It stands in sentences, and no rule asks how large it is.
     add("iteration_ns", exact(iteration_ns));
     add("cpu_ns", exact(summary.cpu_ns()));
+    add("delayed_acknowledgement_ns", exact(delayed_acknowledgement_ns(&evidence.record.case.spec)));
     add("size_bytes", evidence.record.case.size_bytes.map(|size| Fact::exact(size.0 as f64)));
     add("calls", evidence.calls_an_iteration().map(Fact::exact));
     add("faults", exact(summary.client.faults + summary.server.map_or(0.0, |server| server.faults)));
@@ -67,6 +70,10 @@ pub(crate) fn facts(evidence: &Evidence<'_>, path: Option<&PathSum>) -> Facts {
         let left = control_case.and_then(|other| Some(other.summary.as_ref()?.cpu_ns()));
         add(left_name, left.map(Fact::exact));
     }
+    // Of single iterations: where one takes that long, there is time for few trials.
+    let p50_ns = |record: &Record| Some(record.summary.as_ref()?.quantiles.as_ref()?.p50_ns as f64);
+    let at_once = evidence.control_case(ControlDifference::AtOnce);
+    add("at_once_saves_ns", at_once.and_then(|other| exact(p50_ns(evidence.record)? - p50_ns(other)?)));
     if let Some(schedule) = evidence.observations.schedule() {
         let sleeping = schedule.iter().map(|row| row.sleeping_share).fold(0.0, f64::max);
         add("sleeping_share", exact(sleeping));
@@ -102,9 +109,15 @@ pub(crate) fn facts(evidence: &Evidence<'_>, path: Option<&PathSum>) -> Facts {
     facts
 }
 
+/// For how long at least the kernel delays an acknowledgement (`TCP_DELACK_MIN`; of SCTP its sack_timeout, as it usually is).
+fn delayed_acknowledgement_ns(spec: &Spec) -> f64 {
+    if spec.name == "sctp" { 200e6 } else { 40e6 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::case_observations::CaseObservations;
+    use super::super::rules::advise;
     use super::*;
     use crate::host_speed::FullSpeed;
     use crate::summary::summarise;
@@ -112,7 +125,7 @@ mod tests {
     use model::floor::operation;
     use model::histogram::Histogram;
     use model::observation::profile::CallProfile;
-    use model::record::Record;
+    use model::sample::{Each, Sample};
     use model::testing;
     use model::units::Size;
     use model::workload::Workload;
@@ -178,6 +191,29 @@ mod tests {
         assert!(value == 600.0 && low > 0.0);
         assert!(!facts.contains_key("matching_saves_ns"), "it takes longer");
         assert!(facts.contains_key("matching_cpu_ns"));
+    }
+
+    #[test]
+    fn what_nagles_algorithm_holds_back_is_told_where_it_costs_what_a_timer_does() {
+        let each = |name: &str, ns: u64| {
+            let mut iterations = Histogram::new();
+            (0..20).for_each(|_| iterations.record(ns));
+            let each = Some(Each { iterations: iterations.encode(), mean_ns: ns as f64 });
+            let sample = Sample { each, ..testing::sample(0, ns as f64, None) };
+            let summary = summarise(&case(name), std::slice::from_ref(&sample), &FullSpeed::default());
+            Record { summary, ..testing::record(case(name), vec![sample]) }
+        };
+        let advised = |name: &str, at_once_ns: u64| {
+            let records = [each(name, 88_000_000), each("at-once", at_once_ns)];
+            advise(&facts_of(&records, vec![(ControlDifference::AtOnce, case("at-once"))], None))
+        };
+        for (name, delayed) in [("tcp", "delays by 40.0 ms"), ("sctp", "delays by 200 ms")] {
+            let [advice] = advised(name, 400_000).try_into().unwrap();
+            assert_eq!(advice.rule, "held-back");
+            assert!(advice.says.contains(delayed) && advice.says.contains("of 88.0 ms"), "{advice:?}");
+            assert!(advice.r#try.contains("nodelay=on"), "{advice:?}");
+        }
+        assert!(advised("tcp", 80_000_000).is_empty(), "so little is no timer");
     }
 
     #[test]

@@ -161,6 +161,14 @@ mod tests {
                     ("came_bytes", 8192.0),
                 ],
             ),
+            (
+                "held-back",
+                vec![
+                    ("at_once_saves_ns", 87e6),
+                    ("iteration_ns", 88e6),
+                    ("delayed_acknowledgement_ns", 40e6),
+                ],
+            ),
             ("network", vec![("network_share", 0.4), ("local_saves_ns", 3000.0), ("iteration_ns", 9000.0)]),
             ("copies", vec![("copies_share", 0.5), ("size_bytes", 65536.0)]),
             ("system-calls", vec![("calls_share", 0.3), ("calls", 4.0)]),
@@ -204,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_interval_that_reaches_over_the_bound_is_no_evidence() {
-        let (_, facts) = evidence().remove(4);
+        let (_, facts) = evidence().remove(5);
         let mut facts = exact(&facts);
         assert_eq!(advise(&facts).len(), 1);
         let fact = facts.get_mut("copies_share").unwrap();
@@ -226,7 +234,9 @@ mod tests {
     #[test]
     fn the_most_worthwhile_comes_first_and_no_more_than_three() {
         let all = evidence().into_iter().flat_map(|(_, facts)| facts);
-        let facts: Vec<_> = all.chain([("spinning_saves_ns", 290.0), ("iteration_ns", 300.0)]).collect();
+        let facts: Vec<_> = all
+            .chain([("spinning_saves_ns", 290.0), ("at_once_saves_ns", 290.0), ("iteration_ns", 300.0)])
+            .collect();
         let fired = fired(&facts);
         assert_eq!((fired.len(), fired[0].as_str()), (MOST, "network"), "3000 ns of 300 are worth most");
         assert_eq!(fired[1], "short-receives");
