@@ -16,8 +16,6 @@ const AT_ONCE_PER_CPU: usize = 3;
 /// Of these programs one test runs at a time: endpoints that spin take the CPUs from one another, and deaths come at moments that
 /// are sought.
 const IN_TURN: [&str; 2] = ["--test conformance", "--test deaths"];
-/// So many at most may fail beside others. Where more fail, there is a cause that running them again would hide.
-const AT_MOST_AGAIN: usize = 4;
 /// A test that takes longer hangs. It is no measure of speed: none takes a tenth of it on busy CPUs.
 const HANGS_AFTER: Duration = Duration::from_secs(900);
 /// A test that takes longer is to say why.
@@ -120,39 +118,14 @@ pub fn run(programs: &[TestProgram], selection: TestSelection, notes: &Notes) ->
     let failed: Vec<&Ended> = ended.iter().filter(|one| one.failure.is_some()).collect();
     for Ended { test, failure, .. } in &failed {
         println!("\n-- failed: {}\n{}", test.full_name(), failure.as_deref().unwrap_or_default());
-    }
-    let failed_alone = alone(&failed, selection.variables, notes);
-    println!("\ntests: {} passed, {} failed\n", ended.len() - failed_alone, failed_alone);
-    if failed_alone == 0 { Ok(()) } else { Err(format!("{failed_alone} tests failed")) }
-}
-
-/// Runs those that `failed` once more, one at a time, if they are few, and names them: what fails only beside others is a fault to mend.
-/// Returns how many failed for good.
-fn alone(failed: &[&Ended], variables: &[(&str, &str)], notes: &Notes) -> usize {
-    if failed.len() > AT_MOST_AGAIN {
-        failed.iter().for_each(|one| println!("FAILED {}", one.test.full_name()));
-        return failed.len();
-    }
-    let mut failed_alone = 0;
-    for one in failed {
         println!(
-            "-- once more: cargo test --workspace --all-features {} -- --exact {}",
-            one.test.program.selected_by, one.test.name
+            "-- alone: cargo test --workspace --all-features {} -- --exact {}",
+            test.program.selected_by, test.name
         );
-        let log = target("test-logs").join("alone");
-        let again = run_one(one.test.clone(), &log, variables, notes);
-        match again.failure {
-            Some(failure) => {
-                failed_alone += 1;
-                println!("{failure}\nFAILED {}", again.test.full_name());
-            }
-            None => println!(
-                "== failed beside other tests and passed alone, which is a fault to mend: {}",
-                again.test.full_name()
-            ),
-        }
     }
-    failed_alone
+    failed.iter().for_each(|one| println!("FAILED {}", one.test.full_name()));
+    println!("\ntests: {} passed, {} failed\n", ended.len() - failed.len(), failed.len());
+    if failed.is_empty() { Ok(()) } else { Err(format!("{} tests failed", failed.len())) }
 }
 
 /// What `program` has.

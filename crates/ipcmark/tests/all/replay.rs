@@ -287,9 +287,13 @@ fn the_scenarios_that_come_along_run() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     for entry in std::fs::read_dir(directory).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let replay = replayed(&text, "200ms");
-        let flows = replay["flows"].as_array().unwrap().len();
-        assert!((0..flows).all(|at| of_flow(&replay, at, "messages") > 0.0), "{replay:#}");
+        // A busy host may not get to the last process of a pipeline in a short time.
+        let has_all = ["200ms", "2s", "20s"].into_iter().any(|time| {
+            let replay = replayed(&text, time);
+            let flows = replay["flows"].as_array().unwrap().len();
+            (0..flows).all(|at| of_flow(&replay, at, "messages") > 0.0)
+        });
+        assert!(has_all, "{text}");
     }
 }
 
