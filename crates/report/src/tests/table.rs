@@ -191,7 +191,7 @@ fn the_table_in_120_columns() {
       m       two modes: the slices fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the
               host, or run again
       c       clamped: the kernel granted another value than was asked for; ask for less, or raise the limit that 'ipcmark
-              list' names
+              list NAME' names
 
     not measured
       posix-mq latency 16K same-core, posix-mq latency 64K same-core, posix-mq latency 256K same-core and 1 more: its
