@@ -121,8 +121,10 @@ pub fn remove_recorded(directory: impl AsFd, run: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The name that `note` records, and when that was written.
+/// The name that `note` records, and the second from which on the object may have been made.
 fn read_note(directory: BorrowedFd<'_>, note: &CStr) -> Option<(ObjectName, i64)> {
+    /// The kernel dates a file by a finer clock than a System V object, whose second may be the one before that of an older file.
+    const CLOCKS_APART_S: i64 = 1;
     is_note(&statat(directory, note, AtFlags::SYMLINK_NOFOLLOW).ok()?).then_some(())?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(directory, note, flags, Mode::empty()).ok()?;
@@ -130,7 +132,7 @@ fn read_note(directory: BorrowedFd<'_>, note: &CStr) -> Option<(ObjectName, i64)
     let opened = fstat(&file).ok().filter(is_note)?;
     let mut text = String::new();
     std::fs::File::from(file).take(LONGEST_NOTE_BYTES as u64).read_to_string(&mut text).ok()?;
-    Some((text.parse().ok()?, opened.st_mtime as i64))
+    Some((text.parse().ok()?, opened.st_mtime as i64 - CLOCKS_APART_S))
 }
 
 fn is_note(file: &Stat) -> bool {
@@ -281,8 +283,8 @@ mod tests {
         note("1.name", ObjectName::SysvSem(newer).to_string());
         let later = SysvSemaphores::create(newer, 1, false).unwrap();
         note("2.name", ObjectName::SysvSem(older).to_string());
-        // The record is written two seconds after the object was made.
-        let date = directory.metadata().unwrap().modified().unwrap() + std::time::Duration::from_secs(2);
+        // The record is written three seconds after the object was made.
+        let date = directory.metadata().unwrap().modified().unwrap() + std::time::Duration::from_secs(3);
         fs::File::options().write(true).open(directory.join("2.name")).unwrap().set_modified(date).unwrap();
         let foreign = format!("ipcmark-run-2-{:08x}-1-memory", std::process::id());
         let shm = Path::new("/dev/shm").join(&foreign);
