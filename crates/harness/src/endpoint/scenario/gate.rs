@@ -129,24 +129,33 @@ impl Gate {
 mod tests {
     use super::*;
     use model::record::ClockSource;
+    use std::sync::atomic::AtomicU64;
 
     /// It hangs if a strand that slept through an opening is missed.
     #[test]
-    fn a_pause_comes_to_its_end_however_soon_it_follows_the_last() {
+    fn a_pause_comes_to_its_end_however_soon_it_follows_the_last_and_nothing_begins_in_it() {
         let clock = Clock::new(ClockSource::MonotonicRaw);
         let gate = Gate::new(clock, 1).unwrap();
-        let is_over = AtomicBool::new(false);
+        let (is_over, begun) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    gate.sleep_until(clock.now());
+                    if gate.sleep_until(clock.now()) == Woken::Due {
+                        begun.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
             });
-            for _ in 0..200 {
+            let begun_in_pauses = (0..200).map(|_| {
                 gate.close(1);
+                let before = begun.load(Ordering::Relaxed);
+                std::thread::yield_now();
+                let more = begun.load(Ordering::Relaxed) - before;
                 gate.open();
-            }
+                more
+            });
+            let begun_in_pauses: u64 = begun_in_pauses.sum();
             is_over.store(true, Ordering::Relaxed);
+            assert_eq!(begun_in_pauses, 0);
         });
     }
 }
