@@ -55,3 +55,24 @@ fn span_ns(samples: &[Sample]) -> u64 {
     let starts = || samples.iter().map(|sample| sample.started_ns);
     starts().max().unwrap_or(0) - starts().min().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::testing::sample;
+
+    #[test]
+    fn a_case_is_settled_by_enough_trials_and_a_narrow_interval() {
+        let of_trial = |trial| Sample { trial, ..sample(0, 100.0, None) };
+        let samples = |trials: u32| (0..trials).map(of_trial).collect::<Vec<_>>();
+        let known_to = |half: f64| {
+            move || Some(Estimate { median: 100.0, interval: Some((100.0 - half, 100.0 + half)) })
+        };
+        assert!(is_settled(&samples(8), 0.02, known_to(2.0)));
+        assert!(!is_settled(&samples(8), 0.02, known_to(2.1)));
+        assert!(!is_settled(&samples(7), 0.02, known_to(2.0)));
+        assert!(!is_settled(&samples(8), 0.02, || Some(Estimate { median: 100.0, interval: None })));
+        // These were all taken at once.
+        assert!(!ends_early(&samples(8), 0.02, 8, known_to(2.0)));
+    }
+}

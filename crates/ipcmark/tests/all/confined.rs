@@ -260,7 +260,7 @@ fn a_cpu_that_is_taken_away_is_named_and_the_run_ends() {
     let arguments = [&arguments[..], &["--precision", "0.001%", "-o", "results.jsonl"]].concat();
     let mut running = Running::start(&mut group.ipcmark(&place, &arguments));
     assert!(
-        wait_until(TIMEOUT, || !running.lives() || endpoints(running.pid()).len() == 2),
+        wait_until(TIMEOUT, || !running.lives() || endpoints(running.pid()).len() >= 2),
         "it did not begin"
     );
     fs::write(group.0.join("cpuset.cpus"), first.to_string()).unwrap();
