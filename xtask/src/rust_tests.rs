@@ -292,7 +292,12 @@ fn reason(test: &Test) -> Option<String> {
 fn reason_in(text: &str, name: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let begins = [format!("fn {name}("), format!("check!({name},")];
-    let at = lines.iter().position(|line| begins.iter().any(|begin| line.starts_with(begin)))?;
+    // One that is named elsewhere too is public.
+    let is_it = |line: &&str| {
+        let line = line.trim_start_matches("pub ");
+        begins.iter().any(|begin| line.starts_with(begin))
+    };
+    let at = lines.iter().position(is_it)?;
     let above = lines[..at].iter().rev().take_while(|line| line.starts_with("//") || line.starts_with('#'));
     above.filter_map(|line| line.split_once("Slow: ")).map(|(_, reason)| reason.to_owned()).next()
 }
@@ -320,9 +325,10 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_slow_test_stands_above_it() {
-        let text = "/// Of a.\n/// Slow: it waits.\n#[test]\nfn a() {}\n\n#[test]\nfn b() {}\n\n// Slow: all of them.\ncheck!(c, |x| {});\n";
+        let text = "/// Of a.\n/// Slow: it waits.\n#[test]\nfn a() {}\n\n#[test]\nfn b() {}\n\n// Slow: all of them.\ncheck!(c, |x| {});\n/// Slow: it is shown.\n#[test]\npub fn d() {}\n";
         assert_eq!(reason_in(text, "a").as_deref(), Some("it waits."));
         assert_eq!(reason_in(text, "b"), None);
         assert_eq!(reason_in(text, "c").as_deref(), Some("all of them."));
+        assert_eq!(reason_in(text, "d").as_deref(), Some("it is shown."));
     }
 }

@@ -2,7 +2,7 @@
 //! when this is dropped.
 
 use super::address_layout::AddressLayout;
-use super::own_child::{OwnChild, is_closed, over_streams};
+use super::own_child::{OwnChild, is_closed, over_streams, unless_closed};
 use super::reexecution::{nowhere, reexecution};
 use super::remote::RemoteHost;
 use super::trial_error::TrialError;
@@ -65,7 +65,7 @@ impl EndpointProcess {
         let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
         let child = child.or_fail("start", format!("an endpoint ({of})"))?;
         let process = Self::over(ours, OwnChild::endpoint(child), role);
-        process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
+        unless_closed(process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[]))?;
         Ok(process)
     }
 
@@ -74,7 +74,7 @@ impl EndpointProcess {
         let mut command = host.via.command(&[&host.program, ENDPOINT]);
         let (control, child) = over_streams(command.stderr(Stdio::inherit()), &host.via)?;
         let process = Self::over(control, child, orders.role);
-        process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
+        unless_closed(process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[]))?;
         process.give_orders(orders, &[])?;
         Ok(process)
     }
@@ -90,9 +90,7 @@ impl EndpointProcess {
 
     fn give_orders(&self, orders: &Orders, links: &[Channel]) -> Result<(), Failure> {
         let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
-        let sent = self.control.send(&CoordinatorMessage::Orders(Box::new(orders.clone())), &fds);
-        // One that has ended by now has said why, which is read later.
-        sent.or_else(|failure| if is_closed(&failure) { Ok(()) } else { Err(failure) })
+        unless_closed(self.control.send(&CoordinatorMessage::Orders(Box::new(orders.clone())), &fds))
     }
 }
 

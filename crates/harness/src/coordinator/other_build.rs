@@ -1,6 +1,7 @@
 //! Another build of ipcmark whose endpoints are to be measured: whether it speaks the protocol of this one.
 
 use super::endpoint_process::endpoint_command;
+use super::own_child::unless_closed;
 use super::reexecution::nowhere;
 use crate::protocol::channel::{Channel, channel, wait_any};
 use crate::protocol::hello::{Hello, VERSION};
@@ -55,7 +56,7 @@ pub fn check(program: &Path) -> Result<Result<(), Invalid>, Failure> {
 
 fn hello(control: &Channel) -> Result<Hello, Failure> {
     let silent = || Failure::new("receive", "hello", "it says no hello", "");
-    control.send(&CoordinatorMessage::Hello(Hello::own()), &[])?;
+    unless_closed(control.send(&CoordinatorMessage::Hello(Hello::own()), &[]))?;
     match wait_any(&[control], HELLO) {
         Ok(Some(_)) => {}
         Ok(None) | Err(_) => return Err(silent()),

@@ -146,3 +146,8 @@ pub(super) fn streams(
 pub(super) fn is_closed(failure: &Failure) -> bool {
     matches!(failure.errno, Some(Errno::PIPE | Errno::CONNRESET))
 }
+
+/// What came of telling a process something. One that has ended by now has said why, which is read later.
+pub(super) fn unless_closed(sent: Result<(), Failure>) -> Result<(), Failure> {
+    sent.or_else(|failure| if is_closed(&failure) { Ok(()) } else { Err(failure) })
+}

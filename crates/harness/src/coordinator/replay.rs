@@ -4,7 +4,7 @@
 //! What the slices mean is for `analysis` to say.
 
 use super::endpoint_process::{EndpointProcess, lost};
-use super::own_child::is_closed;
+use super::own_child::unless_closed;
 use super::run_directory::RunDirectory;
 use super::trial_error::TrialError;
 use super::trials::{root_cause, unexpected};
@@ -518,8 +518,5 @@ fn send(
     message: &CoordinatorMessage,
     fds: &[BorrowedFd<'_>],
 ) -> Result<(), TrialError> {
-    match process.control.send(message, fds) {
-        Err(failure) if !is_closed(&failure) => Err(failure.into()),
-        _ => Ok(()),
-    }
+    Ok(unless_closed(process.control.send(message, fds))?)
 }

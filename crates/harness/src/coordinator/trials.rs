@@ -6,7 +6,7 @@ use super::common_window::in_common_window;
 use super::deadlines::{Deadlines, believable};
 use super::endpoint_process::{EndpointProcess, lost};
 use super::endpoint_threads::endpoint_threads;
-use super::own_child::is_closed;
+use super::own_child::unless_closed;
 use super::plain_times::PlainTimes;
 use super::remote::Remote;
 use super::run_directory::RunDirectory;
@@ -313,10 +313,7 @@ impl EndpointTrial<'_> {
     /// Tells the led endpoints what comes next: a slice, or nothing more. One that is gone is found when it is listened to.
     fn lead(&self, message: &CoordinatorMessage) -> Result<(), Failure> {
         let mut led = self.processes.iter().filter(|process| process.is_led());
-        led.try_for_each(|process| match process.control.send(message, &[]) {
-            Err(failure) if !is_closed(&failure) => Err(failure),
-            _ => Ok(()),
-        })
+        led.try_for_each(|process| unless_closed(process.control.send(message, &[])))
     }
 
     fn led(&self) -> usize {
@@ -424,10 +421,7 @@ impl EndpointTrial<'_> {
                 failure: unexpected("something for a peer that it does not have"),
             });
         };
-        match peer.control.send(&message, &[]) {
-            Err(failure) if !is_closed(&failure) => Err(failure.into()),
-            _ => Ok(()),
-        }
+        Ok(unless_closed(peer.control.send(&message, &[]))?)
     }
 
     /// What became of the endpoint at `at`, whose channel gave `failure` instead of a message.

@@ -241,6 +241,7 @@ fn there_are_64_mb_of_memory() {
     }
 }
 
+/// Slow: a run goes on until its CPU is gone.
 #[test]
 fn a_cpu_that_is_taken_away_is_named_and_the_run_ends() {
     const OTHERWISE: &str = "a run whose CPU is taken away";

@@ -213,6 +213,7 @@ fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
     }
 }
 
+/// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
 fn a_page_of_it_replaces_a_page_and_nothing_else() {
     let place = Place::new();

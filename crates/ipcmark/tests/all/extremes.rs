@@ -231,16 +231,11 @@ fn what_is_taken_is_predicted_and_advised() {
     for (field, line, value) in [
         ("think_time", "think_time = \"0\"", "18446744073709551615ns"),
         ("client_work", "client_work = \"0\"", "1ns:0.001%,584y:99.999%"),
-        ("server_work", "server_work = \"0\"", "18446744073709551615ns"),
         ("rate", "rate = \"100\"", "100M-poisson"),
         ("per_message", "per_message = 1.0", "5e-324"),
-        ("per_message", "per_message = 1.0", "1e6"),
         ("messages", "messages = 1\n", "1000"),
-        ("per_s", "\nper_s = 100.0", "5e-324"),
         ("per_s", "\nper_s = 100.0", "1e12"),
-        ("round_trip", "round_trip = \"10us\"", "584y"),
         ("slowdown", "slowdown = 0.05", "1e6"),
-        ("seconds", "seconds = 1.0", "0"),
         ("cpu", "cpu = 0.5", "1e12"),
     ] {
         let text = with(line, value);

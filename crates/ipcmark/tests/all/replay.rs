@@ -383,6 +383,7 @@ fn what_the_kernel_granted_instead_is_said() {
     assert!(text.contains("f: SO_SNDBUF asked for 1G, got "), "{text}");
 }
 
+/// Slow: it replays for some seconds.
 #[test]
 fn processes_that_were_moved_are_named() {
     let cpus = harness::host::topology::allowed();

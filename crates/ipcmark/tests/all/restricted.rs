@@ -106,6 +106,7 @@ size = "64K"
 "#;
 
 /// Slow: it measures by every command that shows a time, long enough for a host that is busy.
+/// Slow: each command that shows a rate measures it.
 #[test]
 pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     /// A user of whom no other test has pipes.

@@ -26,6 +26,7 @@ else:
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
 ";
 
+/// Slow: it records a program by each way.
 #[test]
 fn what_a_traced_process_with_one_thread_has_is_known() {
     if !may("ptrace") || !has("python3", "python3", "recording a program with one thread by ptrace") {
