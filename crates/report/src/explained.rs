@@ -1,12 +1,12 @@
 //! Explanations made by hand for the tests of this crate: every table, a path, and what lacks.
 
+use crate::fixture::small_pipe;
 use crate::observed;
 use analysis::explain::{
     Advice, CheckedTerm, Copies, CopyKind, CounterRate, CrossCheck, Explanation, FaultRate, MovedBytes,
     ProbeUse, SubsystemShare,
 };
 use analysis::interval::MeanEstimate;
-use analysis::missed_settings::MissedSetting;
 use analysis::path::{CallSplit, DosedTrials, RateTrials, SliceMeans, SubsystemPart};
 use analysis::traces::schedule::Overlap;
 use model::Placement;
@@ -19,7 +19,6 @@ use model::observation::{
     CpuEvent, CpuEventKind, CpuTrace, EventSet, Probe, SampledStack, SamplingRate, StackFrame,
 };
 use model::record::Fact;
-use model::warning::Warning;
 use model::{Case, Endpoints, Histogram, Pace, Peers, Size, Spec, Workload};
 use std::collections::BTreeMap;
 
@@ -80,14 +79,7 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         iteration_ns: estimate(iteration_ns),
         trials: 12,
         floor_multiple: Some(estimate(1.6)),
-        settings: vec![MissedSetting {
-            mechanism: Spec::plain("pipe"),
-            warning: Warning::Unusual {
-                name: "pipe capacity".to_owned(),
-                usual: "65536".to_owned(),
-                got: "8192".to_owned(),
-            },
-        }],
+        settings: vec![small_pipe()],
         path: trials.sum(),
         unrecorded: vec!["faults: the kernel refuses; sudo sysctl kernel.perf_event_paranoid=1".to_owned()],
         call_names: BTreeMap::from([(0, "read".to_owned()), (1, "write".to_owned())]),

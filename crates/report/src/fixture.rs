@@ -1,6 +1,7 @@
 //! Results made by hand for the tests of this crate: a little of everything that can be in a file.
 
 use analysis::host_speed::FullSpeed;
+use analysis::missed_settings::MissedSetting;
 use analysis::summary;
 use model::Placement;
 use model::elsewhere::Elsewhere;
@@ -15,6 +16,16 @@ use model::topology::{Cpu, CpuPair, Topology};
 use model::warning::Warning;
 use model::{Case, Endpoints, Header, Histogram, Pace, Peers, Percent, Record, Size, Spec, Workload};
 use std::collections::BTreeMap;
+
+/// What is to be said of a pipe that is smaller than usual.
+pub(crate) fn small_pipe() -> MissedSetting {
+    let warning = Warning::Unusual {
+        name: "pipe capacity".to_owned(),
+        usual: "65536".to_owned(),
+        got: "8192".to_owned(),
+    };
+    MissedSetting { mechanism: Spec::plain("pipe"), warning }
+}
 
 /// Ten trials, and whether they have a server and timed iterations.
 struct Measurement {

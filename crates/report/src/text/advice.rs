@@ -247,11 +247,10 @@ fn excluded(answer: &Recommendation) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::small_pipe;
     use analysis::advise::Measured;
-    use analysis::missed_settings::MissedSetting;
     use model::need::{Exclusion, Need};
     use model::scenario::HeldBack;
-    use model::warning::Warning;
 
     fn estimate(median: f64) -> Estimate {
         Estimate { median, interval: Some((0.98 * median, 1.02 * median)) }
@@ -335,12 +334,7 @@ mod tests {
     #[test]
     fn settings_that_are_not_as_usual_are_told_beside_the_candidates() {
         let mut small = answer(vec![candidate("pipe", 4000.0, 1.0, Standing::Best)]);
-        let warning = Warning::Unusual {
-            name: "pipe capacity".to_owned(),
-            usual: "65536".to_owned(),
-            got: "8192".to_owned(),
-        };
-        small.settings = vec![MissedSetting { mechanism: Spec::plain("pipe"), warning }];
+        small.settings = vec![small_pipe()];
         let text = advice(None, &small, &Style::default());
         assert!(text.contains("pipe: pipe capacity usually 65536, here 8192;"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

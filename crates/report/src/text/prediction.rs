@@ -177,9 +177,7 @@ fn basis(basis: &[Basis]) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::missed_settings::MissedSetting;
-    use model::Spec;
-    use model::warning::Warning;
+    use crate::fixture::small_pipe;
 
     fn change_of(before: f64, ratio: f64, half: f64) -> Change {
         Change {
@@ -218,14 +216,7 @@ mod tests {
             }],
             is_calibrated: true,
             basis: Vec::new(),
-            settings: vec![MissedSetting {
-                mechanism: Spec::plain("pipe"),
-                warning: Warning::Unusual {
-                    name: "pipe capacity".to_owned(),
-                    usual: "65536".to_owned(),
-                    got: "8192".to_owned(),
-                },
-            }],
+            settings: vec![small_pipe()],
             notes: vec!["something to know".to_owned()],
         }
     }
