@@ -6,7 +6,7 @@ use crate::common::Place;
 /// Slow: it records a program by each way.
 #[test]
 fn its_length_is_recovered() {
-    /// Much longer than any call, and shorter than what a busy CPU gives a program at a time: half of the works at most are drawn out.
+    /// Much longer than any call, and shorter than what a busy CPU gives a program at a time.
     const WORKS_US: [f64; 2] = [300.0, 1200.0];
     /// What a call takes is measured beforehand and taken off; it may then take longer than it does in the program.
     const SHARES: std::ops::Range<f64> = 0.9..1.5;
