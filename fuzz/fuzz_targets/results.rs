@@ -3,7 +3,7 @@
 #![no_main]
 
 use analysis::compare::{ComparisonOptions, ComparisonVerdict, PairedRatios, compare, compare_paired};
-use analysis::host_speed::FullSpeed;
+use analysis::run::RunModel;
 use analysis::study::evaluate;
 use analysis::summary::recompute;
 use analysis::summary::{summarise, warnings};
@@ -57,9 +57,9 @@ fuzz_target!(|bytes: &[u8]| {
     let finite = |ratio: model::estimate::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
     assert!(paired.iter().all(|pair| pair.ratio.is_none_or(finite)));
 
-    let full_speed = FullSpeed::of(&results);
+    let model = RunModel::of_results(&results);
     for record in &results.records {
-        let Some(summary) = summarise(&record.case, &record.samples, &full_speed) else { continue };
+        let Some(summary) = summarise(&record.case, &record.samples, &model) else { continue };
         assert_eq!(summary.slices as usize, record.samples.len());
         assert!(summary.iteration_ns.median > 0.0 && summary.iteration_ns.median.is_finite());
         assert!(

@@ -15,6 +15,7 @@ mod page;
 pub mod probes;
 mod remote;
 mod ring;
+mod run_model;
 mod setup;
 pub mod speed;
 mod static_binary;
@@ -53,10 +54,11 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "memory" => memory::run(arguments),
+        "model" => run_model::run(arguments),
         "static" => static_binary::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, speed, stream, memory, advise, choose, static"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, speed, stream, memory, model, advise, choose, static"
             .to_owned()),
     }
 }

@@ -1,10 +1,7 @@
-//! How fast the host was beside a slice, as a fraction of the full speed that the run saw; and how its floors moved from one part of
-//! the run to the next.
+//! How fast the host was beside a slice, as a fraction of the full speed that the run saw.
 //!
-//! What a slower host does to the times of a case is in `host_view`.
+//! What a slower host does to the times of a case is in `run`.
 
-use crate::wander::{Window, wander, window_of};
-use model::floor::{CACHE_LINE, CONTEXT_SWITCH, REMOTE_WAKE, SYSCALL};
 use model::placement::CpuPair;
 use model::record::{Results, Sample};
 use model::speed::SpeedReading;
@@ -18,13 +15,7 @@ pub const UNDISTURBED_WITHIN: f64 = 0.05;
 /// that are on two cores at one time and on one at another differ by a factor of some five.
 pub const PAIR_WITHIN: f64 = 0.5;
 
-/// The floors by which it is seen how a host moves while a run goes on.
-const MOVED_WITH: [&str; 4] = [CONTEXT_SWITCH, SYSCALL, CACHE_LINE, REMOTE_WAKE];
-/// With fewer slices in a window its middle varies by chance.
-const FEWEST_IN_WINDOW: u64 = 4;
-
-/// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed. Also how the floors of the run
-/// moved while it went on.
+/// The readings of a run, of each CPU and of each pair of CPUs, and the lowest of them: full speed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FullSpeed {
     cpus: BTreeMap<u32, Readings>,
@@ -32,8 +23,6 @@ pub struct FullSpeed {
     remote_cpus: BTreeMap<u32, Readings>,
     /// The lower CPU first.
     pairs: BTreeMap<(u32, u32), Readings>,
-    /// The times of floors in each window of the run, by name and CPUs.
-    floors: BTreeMap<(&'static str, (u32, u32)), Windows>,
 }
 
 impl FullSpeed {
@@ -62,29 +51,6 @@ impl FullSpeed {
             readings.add(reading.before_ns);
             readings.add(reading.after_ns);
         }
-        let floor = MOVED_WITH.into_iter().find(|floor| *floor == case.spec.name);
-        if let Some((floor, cpus)) = floor.zip(case.cpus) {
-            let windows = self.floors.entry((floor, ordered(cpus))).or_default();
-            let ns = sample.iteration_ns();
-            if ns.is_finite() && ns > 0.0 {
-                windows.entry(window_of(sample.started_ns)).or_default().add(ns);
-            }
-        }
-    }
-
-    /// By how much the host moved within the run for a case like `case`, which sleeps or not: the standard deviation, on logarithms, of what most
-    /// windows of the run say of the floor that does as the case does. `None` where there is no such floor in enough of them, and between hosts.
-    pub(crate) fn wander(&self, case: &Case, sleeps: bool) -> Option<f64> {
-        let cpus = case.cpus.filter(|_| case.placement != Placement::Remote)?;
-        let floors: &[&'static str] = match (case.uses_two_cpus(), sleeps) {
-            (true, true) => &[REMOTE_WAKE],
-            (true, false) => &[CACHE_LINE],
-            (false, _) => &[CONTEXT_SWITCH, SYSCALL],
-        };
-        floors.iter().find_map(|floor| {
-            let windows = self.floors.get(&(*floor, ordered(cpus)))?.values();
-            wander(&windows.filter_map(Readings::window).collect::<Vec<_>>())
-        })
     }
 
     /// The reading of `cpu` at full speed, in nanoseconds; `None` without readings of it.
@@ -117,14 +83,13 @@ impl FullSpeed {
                 slice.speed = slice.speed.min(full_ns / reading.mean_ns());
             }
             let log = (reading.mean_ns() / full_ns).ln();
-            let half_difference = (reading.before_ns / reading.after_ns).ln() / 2.0;
             match place {
-                Place::Cpu(_) | Place::RemoteCpu(_) => slice.cpus.add(log, half_difference),
-                Place::Pair(_) => slice.pair.add(log, half_difference),
+                Place::Cpu(_) | Place::RemoteCpu(_) => slice.cpus += log,
+                Place::Pair(_) => slice.pair += log,
             }
         }
         let cpus_read = 1 + u8::from(sample.speed.is_some_and(|speed| speed.server.is_some()));
-        slice.map(|slice| SliceSpeed { cpus: slice.cpus.over(f64::from(cpus_read)), ..slice })
+        slice.map(|slice| SliceSpeed { cpus: slice.cpus / f64::from(cpus_read), ..slice })
     }
 
     /// The speed beside a sample of `case`, of the slowest of what it used, as a fraction of full speed; `None` without readings.
@@ -146,38 +111,14 @@ pub struct SliceSpeed {
     pub speed: f64,
     /// Whether all readings are as near to full speed as [`FullSpeed::undisturbed`] says.
     pub undisturbed: bool,
-    /// The readings of the CPUs, put together.
-    pub cpus: Slowness,
-    /// The readings of the pair of CPUs.
-    pub pair: Slowness,
+    /// The logarithm of the readings of the CPUs over full speed, a mean where there are two.
+    pub cpus: f64,
+    /// The same of the reading of the pair of CPUs; 0 where there is none.
+    pub pair: f64,
 }
 
 impl SliceSpeed {
-    const FULL: Self =
-        Self { speed: f64::INFINITY, undisturbed: true, cpus: Slowness::NONE, pair: Slowness::NONE };
-}
-
-/// Readings over those at full speed, a mean where there are several.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Slowness {
-    /// The logarithm of the readings over full speed.
-    pub log: f64,
-    /// Half the logarithm of the reading before over the one after: it varies as the error of `log` does.
-    pub half_difference: f64,
-}
-
-impl Slowness {
-    /// Of nothing that was read.
-    pub const NONE: Self = Self { log: 0.0, half_difference: 0.0 };
-
-    fn add(&mut self, log: f64, half_difference: f64) {
-        self.log += log;
-        self.half_difference += half_difference;
-    }
-
-    fn over(self, count: f64) -> Self {
-        Self { log: self.log / count, half_difference: self.half_difference / count }
-    }
+    const FULL: Self = Self { speed: f64::INFINITY, undisturbed: true, cpus: 0.0, pair: 0.0 };
 }
 
 /// What was read.
@@ -205,12 +146,9 @@ fn readings<'a>(case: &Case, sample: &'a Sample) -> impl Iterator<Item = (Place,
         .filter(move |(_, reading)| is_time(reading.before_ns) && is_time(reading.after_ns))
 }
 
-fn ordered(pair: CpuPair) -> (u32, u32) {
+pub(crate) fn ordered(pair: CpuPair) -> (u32, u32) {
     (pair.client.min(pair.server), pair.client.max(pair.server))
 }
-
-/// Times by the window of the run in which they were taken.
-type Windows = BTreeMap<u64, Readings>;
 
 /// How often each reading was seen: buckets that are [`Readings::BUCKET`] wide on the logarithm, so that a run of any length
 /// takes little memory.
@@ -227,23 +165,6 @@ impl Readings {
     fn add(&mut self, ns: f64) {
         *self.buckets.entry((ns.ln() / Self::BUCKET).floor() as i64).or_default() += 1;
         self.count += 1;
-    }
-
-    /// What they say on logarithms as times of one window; `None` of too few.
-    fn window(&self) -> Option<Window> {
-        /// The width between the quartiles of normal values, in standard deviations.
-        const QUARTILES: f64 = 1.349;
-        let deviation = (self.log_at(3) - self.log_at(1)) / QUARTILES;
-        (self.count >= FEWEST_IN_WINDOW).then(|| Window {
-            middle: self.log_at(2),
-            deviation,
-            values: self.count as f64,
-        })
-    }
-
-    /// The logarithm of a quartile, to within a bucket.
-    fn log_at(&self, quarter: u64) -> f64 {
-        bucket_at(&self.buckets, self.count * quarter / 4).map_or(0.0, |bucket| Self::BUCKET * bucket as f64)
     }
 
     /// The reading at full speed: the median of those within [`UNDISTURBED_WITHIN`] of the lowest. The lowest is one that few
@@ -266,79 +187,4 @@ fn bucket_at<'a>(buckets: impl IntoIterator<Item = (&'a i64, &'a u64)>, below: u
         passed > below
     });
     found.map(|(bucket, _)| *bucket)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host_view::HostViews;
-    use crate::simulated::Random;
-    use crate::stats;
-    use model::{floor, testing};
-
-    const SLICES: u32 = 600;
-
-    /// A case and the floor of a minute, each slice with an error of 2% of its own, on a host that is faster and slower by `deviation` from
-    /// window to window.
-    fn minute(deviation: f64, random: &mut Random) -> (Vec<Sample>, Vec<Sample>) {
-        let moves: Vec<f64> = (0..12).map(|_| deviation * random.normal()).collect();
-        let mut slice = |nth: u32, iteration_ns: f64| {
-            let started_ns = u64::from(nth) * 60_000_000_000 / u64::from(SLICES);
-            let log = moves[window_of(started_ns) as usize] + 0.02 * random.normal();
-            Sample { started_ns, trial: nth / 20, ..testing::sample(nth, iteration_ns * log.exp(), None) }
-        };
-        (0..SLICES).map(|nth| (slice(nth, 5000.0), slice(nth, 2000.0))).unzip()
-    }
-
-    fn switch() -> Case {
-        let cpus = Some(CpuPair { client: 1, server: 1 });
-        Case { cpus, workload: model::Workload::Latency, ..floor::operation(CONTEXT_SWITCH, 1) }
-    }
-
-    fn case() -> Case {
-        Case { spec: model::Spec::plain("pipe"), ..switch() }
-    }
-
-    #[test]
-    fn what_a_floor_moved_by_within_a_run_is_told_from_what_its_slices_differ_by() {
-        let mut random = Random(3);
-        let mut wanders = |deviation: f64| -> Vec<f64> {
-            let one = |_| {
-                let (_, floor) = minute(deviation, &mut random);
-                FullSpeed::of_records([(&switch(), floor.as_slice())]).wander(&case(), false).unwrap()
-            };
-            (0..50).map(one).collect()
-        };
-        // The median of 50 slices that differ by 2% varies by 0.35%.
-        assert!(stats::median(&wanders(0.0)).unwrap() < 0.003);
-        let moved = stats::median(&wanders(0.03)).unwrap();
-        assert!((0.024..0.036).contains(&moved), "{moved}");
-    }
-
-    #[test]
-    fn the_interval_of_a_case_is_as_wide_as_its_floor_moved() {
-        let mut random = Random(4);
-        let (_, moved) = minute(0.03, &mut random);
-        let (samples, still) = minute(0.0, &mut random);
-        let half = |floor: &[Sample]| {
-            let full = FullSpeed::of_records([(&switch(), floor)]);
-            HostViews::of(&case(), &samples, &full).unwrap().iteration_ns.half_width().unwrap()
-        };
-        assert!(half(&still) < 0.01 && half(&moved) > 0.035, "{} {}", half(&still), half(&moved));
-    }
-
-    #[test]
-    fn a_floor_of_other_cpus_or_of_too_short_a_run_says_nothing() {
-        let (_, floor) = minute(0.0, &mut Random(5));
-        let of = |case: &Case, floor: &[Sample], sleeps| {
-            FullSpeed::of_records([(&switch(), floor)]).wander(case, sleeps)
-        };
-        assert!(of(&case(), &floor, false).is_some());
-        // Between two CPUs a switch on one of them says nothing.
-        let other = |client, server| Case { cpus: Some(CpuPair { client, server }), ..case() };
-        assert_eq!(of(&other(0, 0), &floor, false), None);
-        assert_eq!(of(&other(1, 0), &floor, true), None);
-        assert_eq!(of(&Case { cpus: None, ..case() }, &floor, false), None);
-        assert_eq!(of(&case(), &floor[..SLICES as usize / 3], false), None);
-    }
 }

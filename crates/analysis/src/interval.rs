@@ -7,7 +7,7 @@
 //! and Glynn, *Stochastic Simulation*, III.5). What neighbouring sections have in common is estimated and allowed for. An interval around the median whose width
 //! comes from the spread of the sections' medians covers much less where a host has two speeds: simulated, 82% where this has 95%.
 //!
-//! Which slices are taken is said in `host_view`.
+//! What a case takes in a run is in `run`.
 
 use crate::stats::{self, student_quantile};
 use model::estimate::Estimate;
@@ -127,11 +127,6 @@ pub fn median_time_over_trials(trials: &[Vec<f64>]) -> Option<Estimate> {
     Some(widened(estimate, drift / estimate.median))
 }
 
-/// The same where what the host moves by is known from elsewhere, and is not in the interval.
-pub(crate) fn median_over_trials_of_a_host_at_rest(trials: &[Vec<f64>]) -> Option<Estimate> {
-    median_and_drift(trials, TAIL).map(|(estimate, _)| estimate)
-}
-
 /// `estimate` with an error that is not in its interval yet, `half` the width of the interval that this error has by itself.
 fn drifting(estimate: Estimate, half: f64) -> Estimate {
     let median = estimate.median;
@@ -142,7 +137,7 @@ fn drifting(estimate: Estimate, half: f64) -> Estimate {
 
 /// `estimate` of times with an error that is not in its interval yet; `half` is half the width of the interval that this error has by
 /// itself, on logarithms.
-pub(crate) fn widened(estimate: Estimate, half: f64) -> Estimate {
+fn widened(estimate: Estimate, half: f64) -> Estimate {
     /// A factor of 5e8: an interval as wide as that says nothing, and a wider one might have no end, which no file can hold.
     const WIDEST: f64 = 20.0;
     let half = half.min(WIDEST);

@@ -10,9 +10,7 @@ pub mod allocation;
 pub mod analysed;
 pub mod compare;
 pub mod explain;
-pub mod floor_drift;
 pub mod host_speed;
-pub mod host_view;
 pub mod interval;
 pub mod missed_settings;
 pub mod path;
@@ -22,9 +20,9 @@ pub mod recording;
 pub mod replay;
 #[cfg(test)]
 mod results_tests;
+pub mod run;
 #[cfg(test)]
 mod simulated;
-mod slope;
 pub mod stats;
 pub mod stopping;
 pub mod study;

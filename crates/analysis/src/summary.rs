@@ -2,22 +2,22 @@
 //!
 //! Pure: a summary is recomputed from a results file at any time.
 
-use crate::floor_drift::floor_drift;
-use crate::host_speed::FullSpeed;
-use crate::host_view::{ChosenSlices, HostViews};
-use crate::stats;
+use crate::interval::median_over_trials;
+use crate::run::{RunModel, fast_quarter_ns, stalled_ns};
+use crate::{stats, stopping};
 use model::estimate::{Estimate, Modes};
 use model::histogram::Histogram;
 use model::network::NetworkSample;
-use model::record::{Results, Sample, Setting, StepSample, StepSamples, TimerSample, Usage};
-use model::summary::{Fairness, PerIteration, Quantiles, Stalls, StepTime, StepTimes, Summary};
+use model::record::{Outcome, Results, Sample, Setting, StepSample, StepSamples, TimerSample, Usage};
+use model::summary::{Fairness, PerIteration, Quantiles, SpeedSummary, Stalls, StepTime, StepTimes, Summary};
 use model::warning::Warning;
 use model::{Case, Peers, Workload};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// What `samples` of `case` say, in a run that was as fast as `full_speed`; `None` when there are none.
-pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Option<Summary> {
-    let HostViews { chosen, iteration_ns, speed } = HostViews::of(case, samples, full_speed)?;
+/// What `samples` of `case` say, in a run of which `model` is the model; `None` when there are none.
+pub fn summarise(case: &Case, samples: &[Sample], model: &RunModel) -> Option<Summary> {
+    let iteration_ns = model.time_ns(case)?;
+    let trials_of = |value: &dyn Fn(&Sample) -> Option<f64>| median_ratio(samples, value);
     let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
     let iteration_bytes =
         case.iteration_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
@@ -29,24 +29,22 @@ pub fn summarise(case: &Case, samples: &[Sample], full_speed: &FullSpeed) -> Opt
         iteration_ns,
         total_ns: total_ns(case, samples),
         stalls: stalls(case, samples),
-        speed,
-        bytes_per_s: iteration_bytes.and_then(|bytes| rate(&chosen, bytes)),
+        speed: speed(case, samples, model),
+        bytes_per_s: iteration_bytes.map(|bytes| rate(iteration_ns, samples, bytes)),
         lost: lost(samples),
-        lost_interval: lost_interval(&chosen),
-        quantiles: quantiles(&chosen),
+        lost_interval: lost_interval(samples),
+        quantiles: quantiles(samples),
         // Several peers have but one part, in which every iteration is timed.
-        each_over_total: chosen
-            .median_ratio(|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
+        each_over_total: trials_of(&|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
             .filter(|_| case.peers == Peers::Pair),
-        floor_multiple: chosen.median_ratio(|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
-        wake_floor_multiple: chosen.median_ratio(|s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
-        floor_drift: floor_drift(samples),
+        floor_multiple: trials_of(&|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        wake_floor_multiple: trials_of(&|s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
         client: per_iteration(samples.iter().map(|s| s.client), iterations),
         server: samples
             .first()?
             .server
             .map(|_| per_iteration(samples.iter().filter_map(|s| s.server), iterations)),
-        modes: modes(case, samples, trials, full_speed),
+        modes: modes(case, samples, trials, model),
         achieved: achieved(samples),
         iterations_per_s: (case.peers != Peers::Pair && case.workload.is_answered())
             .then(|| f64::from(case.peers.clients()) / iteration_ns.median * 1e9),
@@ -64,33 +62,51 @@ fn total_ns(case: &Case, samples: &[Sample]) -> Option<f64> {
     (case.workload != Workload::Accuracy && came > 0).then(|| elapsed_ns / came as f64)
 }
 
-/// The slices that took so much longer than the fast quarter of them that it was hardly a neighbour on the CPU, unless there are many.
+/// The slices that stalled, unless there are none.
 fn stalls(case: &Case, samples: &[Sample]) -> Option<Stalls> {
-    /// Delayed acknowledgements take 40 ms, retransmissions 200; a scheduler lets nobody wait so long who has one or two neighbours.
-    const LEAST_NS: f64 = 30e6;
-    const LEAST_TIMES: f64 = 3.0;
     if case.workload == Workload::Accuracy {
         return None;
     }
-    let mut iteration_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
-    iteration_ns.sort_by(f64::total_cmp);
-    let fast_ns = *iteration_ns.get(iteration_ns.len() / 4)?;
-    let longer_ns = |sample: &Sample| sample.elapsed_ns - fast_ns * sample.iterations as f64;
-    let stalled =
-        samples.iter().filter(|s| s.iteration_ns() >= LEAST_TIMES * fast_ns && longer_ns(s) >= LEAST_NS);
-    let longest_ns = stalled.clone().map(longer_ns).fold(0.0, f64::max);
-    Some(Stalls { slices: count(stalled.count()), longest_ns }).filter(|stalls| stalls.slices > 0)
+    let fast_ns = fast_quarter_ns(samples.iter().map(Sample::iteration_ns).collect())?;
+    let stalled_ns = samples.iter().filter_map(|s| stalled_ns(s.iteration_ns(), s.iterations, fast_ns));
+    let (slices, longest_ns) =
+        stalled_ns.fold((0, 0.0), |(slices, longest_ns), ns| (slices + 1, ns.max(longest_ns)));
+    (slices > 0).then_some(Stalls { slices, longest_ns })
+}
+
+/// The median with its interval of the ratios that `ratio` takes of samples. It is that of their logarithms: of an even number of
+/// slices the middle between 1/2 and 2 is 1.
+fn median_ratio(samples: &[Sample], ratio: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
+    let mut trials: BTreeMap<u32, (u64, Vec<f64>)> = BTreeMap::new();
+    for sample in samples {
+        let (started_ns, logs) = trials.entry(sample.trial).or_insert((sample.started_ns, Vec::new()));
+        *started_ns = sample.started_ns.min(*started_ns);
+        logs.extend(ratio(sample).map(f64::ln).filter(|log| log.is_finite()));
+    }
+    let mut trials: Vec<(u64, Vec<f64>)> = trials.into_values().collect();
+    trials.sort_by_key(|(started_ns, _)| *started_ns);
+    let logs: Vec<Vec<f64>> = trials.into_iter().map(|(_, logs)| logs).collect();
+    median_over_trials(&logs).map(|logs| logs.map(f64::exp))
+}
+
+/// What the readings beside the slices say; `None` where there are none.
+fn speed(case: &Case, samples: &[Sample], model: &RunModel) -> Option<SpeedSummary> {
+    let speeds: Option<Vec<f64>> =
+        samples.iter().map(|sample| model.full_speed().fraction(case, sample)).collect();
+    let times: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
+    let [client, server, pair, wake] = model.slopes(case)?;
+    let median_speed = stats::median(&speeds?)?;
+    Some(SpeedSummary { as_found_ns: stats::median(&times), median_speed, client, server, pair, wake })
 }
 
 /// Bytes that came per second, where an iteration sends so many.
-fn rate(slices: &ChosenSlices<'_>, iteration_bytes: f64) -> Option<Estimate> {
-    // Of the times, not of the rates: the median of an even number of slices is the same as in the table.
-    let estimate = slices.median_time(|sample| Some(sample.elapsed_ns / sample.came().max(1) as f64))?;
-    Some(estimate.map(|ns| iteration_bytes / ns * 1e9))
+fn rate(iteration_ns: Estimate, samples: &[Sample], iteration_bytes: f64) -> Estimate {
+    let came = 1.0 - lost(samples).unwrap_or(0.0);
+    iteration_ns.map(|ns| came * iteration_bytes / ns * 1e9)
 }
 
 /// The two groups of slices, and how much slower the host was beside the slow ones, if that explains them.
-fn modes(case: &Case, samples: &[Sample], trials: usize, full_speed: &FullSpeed) -> Option<Modes> {
+fn modes(case: &Case, samples: &[Sample], trials: usize, model: &RunModel) -> Option<Modes> {
     /// How much of what lies between the groups, on the logarithm, the readings must account for.
     const EXPLAINED: f64 = 0.5;
     let iteration_ns: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
@@ -98,7 +114,9 @@ fn modes(case: &Case, samples: &[Sample], trials: usize, full_speed: &FullSpeed)
     let border_ns = (modes.fast * modes.slow).sqrt();
     let speed = |is_slow: bool| {
         let group = samples.iter().filter(|sample| (sample.iteration_ns() > border_ns) == is_slow);
-        stats::median(&group.filter_map(|sample| full_speed.fraction(case, sample)).collect::<Vec<_>>())
+        stats::median(
+            &group.filter_map(|sample| model.full_speed().fraction(case, sample)).collect::<Vec<_>>(),
+        )
     };
     let slow_speed = speed(true).zip(speed(false)).map(|(slow, fast)| slow / fast);
     let between = (modes.slow / modes.fast).ln();
@@ -117,9 +135,9 @@ fn lost(samples: &[Sample]) -> Option<f64> {
 }
 
 /// The interval of what is lost. It is that of the share which came, for that is never 0 where a time can be told.
-fn lost_interval(slices: &ChosenSlices<'_>) -> Option<(f64, f64)> {
+fn lost_interval(samples: &[Sample]) -> Option<(f64, f64)> {
     let came =
-        slices.median_ratio(|sample| sample.lost.map(|_| sample.came() as f64 / sample.iterations as f64));
+        median_ratio(samples, |sample| sample.lost.map(|_| sample.came() as f64 / sample.iterations as f64));
     came?.map(|came| 1.0 - came).interval
 }
 
@@ -186,9 +204,9 @@ fn merged<'a>(steps: impl Iterator<Item = &'a StepSample>) -> Vec<StepTime> {
     times.into_iter().filter_map(time).collect()
 }
 
-fn quantiles(slices: &ChosenSlices<'_>) -> Option<Quantiles> {
+fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
     let mut all = Histogram::new();
-    slices.samples().filter_map(|s| s.each.as_ref()).for_each(|each| all.merge(&each.iterations.decode()));
+    samples.iter().filter_map(|s| s.each.as_ref()).for_each(|each| all.merge(&each.iterations.decode()));
     let p99_ns = |sample: &Sample| Some(sample.each.as_ref()?.iterations.decode().quantile_ns(0.99)? as f64);
     Some(Quantiles {
         p50_ns: all.quantile_ns(0.5)?,
@@ -196,7 +214,7 @@ fn quantiles(slices: &ChosenSlices<'_>) -> Option<Quantiles> {
         p99_ns: all.quantile_ns(0.99)?,
         p999_ns: all.quantile_ns(0.999)?,
         max_ns: all.max_ns()?,
-        p99_by_trial_ns: slices.median_ratio(p99_ns)?,
+        p99_by_trial_ns: median_ratio(samples, p99_ns)?,
     })
 }
 
@@ -213,11 +231,28 @@ fn per_iteration(usages: impl Iterator<Item = Usage>, iterations: u64) -> PerIte
     }
 }
 
-/// Replaces every summary by what the samples say, as when the file is of another build.
+/// What `samples` of `case` say by themselves: of a run of this case alone.
+pub fn summarise_alone(case: &Case, samples: &[Sample]) -> Option<Summary> {
+    summarise(case, samples, &RunModel::of_records([(case, samples)]))
+}
+
+/// Replaces whatever of `results` follows from samples by what this build makes of them: summaries, their warnings, and which cases are
+/// settled.
 pub fn recompute(results: &mut Results) {
-    let full_speed = FullSpeed::of(results);
+    let model = RunModel::of_results(results);
+    let precision = &results.header.settings.precision;
     for record in &mut results.records {
-        record.summary = summarise(&record.case, &record.samples, &full_speed);
+        record.summary = summarise(&record.case, &record.samples, &model);
+        let Some(summary) = &record.summary else { continue };
+        let precision = precision.of(&record.case).0;
+        record.warnings.retain(|warning| !warning.is_of_summary());
+        record.warnings.splice(0..0, warnings(&record.case, summary, &record.settings, precision));
+        let is_settled = stopping::is_settled(&record.samples, precision, || Some(summary.iteration_ns));
+        record.outcome = match std::mem::replace(&mut record.outcome, Outcome::Unsettled) {
+            Outcome::Settled | Outcome::Unsettled if is_settled => Outcome::Settled,
+            Outcome::Settled => Outcome::Unsettled,
+            other => other,
+        };
     }
 }
 
@@ -267,7 +302,7 @@ pub fn warnings(case: &Case, summary: &Summary, settings: &[Setting], precision:
 /// an operation in a row.
 fn totals(case: &Case, summary: &Summary) -> Option<Warning> {
     const MUCH: f64 = 1.25;
-    let median_ns = summary.speed.and_then(|speed| speed.as_found).unwrap_or(summary.iteration_ns).median;
+    let median_ns = summary.speed.and_then(|speed| speed.as_found_ns).unwrap_or(summary.iteration_ns.median);
     let total_ns = summary.total_ns?;
     let ratio = total_ns / median_ns;
     let bytes_per_s = summary.bytes_per_s.map(|rate| rate.median * summary.iteration_ns.median / total_ns);
@@ -303,7 +338,7 @@ mod tests {
     }
 
     fn of(workload: Workload, samples: &[Sample]) -> Summary {
-        summarise(&case(workload, 1000), samples, &FullSpeed::default()).unwrap()
+        summarise_alone(&case(workload, 1000), samples).unwrap()
     }
 
     #[test]
@@ -346,16 +381,16 @@ mod tests {
     fn times_and_multiples_are_medians_over_trials() {
         let summary = of(Workload::Latency, &trials(9));
         assert_eq!((summary.trials, summary.iterations), (9, 9000));
-        // Trials that become slower and slower have a wider interval than such as come in any order, from 110 to 170.
         let (low, high) = summary.iteration_ns.interval.unwrap();
-        assert_eq!(summary.iteration_ns.median, 140.0);
-        assert!(low < 110.0 && low > 80.0 && high > 170.0 && high < 240.0, "{low} to {high}");
+        let middle_ns = summary.iteration_ns.median;
+        assert!((middle_ns - 140.0).abs() < 4.0, "{middle_ns}");
+        assert!(low < 130.0 && low > 110.0 && high > 150.0 && high < 180.0, "{low} to {high}");
         let multiple = summary.floor_multiple.unwrap();
         assert!((multiple.median - 2.8).abs() < 1e-12);
         let (low, high) = multiple.interval.unwrap();
         assert!(low < 2.2 && low > 1.6 && high > 3.4 && high < 4.8, "{low} to {high}");
         assert_eq!((summary.bytes_per_s, summary.quantiles, summary.each_over_total), (None, None, None));
-        assert_eq!(summarise(&case(Workload::Latency, 1), &[], &FullSpeed::default()), None);
+        assert_eq!(summarise_alone(&case(Workload::Latency, 1), &[]), None);
     }
 
     #[test]
@@ -373,7 +408,7 @@ mod tests {
             let summary = of(workload, &trials(9));
             let (rate, (low_ns, high_ns)) =
                 (summary.bytes_per_s.unwrap(), summary.iteration_ns.interval.unwrap());
-            assert_eq!(rate.median, 1000.0 / 140.0 * 1e9);
+            assert_eq!(rate.median, 1000.0 / summary.iteration_ns.median * 1e9);
             assert_eq!(rate.interval, Some((1000.0 / high_ns * 1e9, 1000.0 / low_ns * 1e9)));
         }
     }
@@ -381,8 +416,8 @@ mod tests {
     #[test]
     fn messages_without_bytes_have_no_rate_of_bytes() {
         for workload in [Workload::Throughput, Workload::Transfer] {
-            let summary = summarise(&case(workload, 0), &trials(9), &FullSpeed::default()).unwrap();
-            assert_eq!((summary.bytes_per_s, summary.iteration_ns.median), (None, 140.0));
+            let summary = summarise_alone(&case(workload, 0), &trials(9)).unwrap();
+            assert_eq!(summary.bytes_per_s, None);
         }
     }
 
@@ -395,9 +430,8 @@ mod tests {
         let (low, high) = summary.lost_interval.unwrap();
         assert!((low - 0.25).abs() < 1e-9 && (high - 0.25).abs() < 1e-9);
         let rate = summary.bytes_per_s.unwrap().median;
-        assert!((rate / (0.75 * 1000.0 / 140.0 * 1e9) - 1.0).abs() < 1e-12, "{rate}");
         // The time is that of a message sent.
-        assert_eq!(summary.iteration_ns.median, 140.0);
+        assert!((rate / (0.75 * 1000.0 / summary.iteration_ns.median * 1e9) - 1.0).abs() < 1e-12, "{rate}");
     }
 
     #[test]
@@ -406,10 +440,10 @@ mod tests {
             trials(9).into_iter().map(|s| Sample { shares: Some(shares.to_vec()), ..s }).collect()
         };
         let peers = |peers| Case { peers, ..case(Workload::Transfer, 1000) };
-        let summary = |shares, of| summarise(&peers(of), &shared(shares), &FullSpeed::default()).unwrap();
+        let summary = |shares, of| summarise_alone(&peers(of), &shared(shares)).unwrap();
         let fair = summary([500, 500], Peers::Pairs(2));
         assert_eq!(fair.fairness, Some(Fairness { jain: 1.0, least: 1.0, most: 1.0 }));
-        assert_eq!(fair.bytes_per_s.unwrap().median, 2.0 * 1000.0 / 140.0 * 1e9);
+        assert_eq!(fair.bytes_per_s.unwrap().median, 2.0 * 1000.0 / fair.iteration_ns.median * 1e9);
         let greedy = summary([1000, 0], Peers::FanIn(2)).fairness;
         assert_eq!(greedy, Some(Fairness { jain: 0.5, least: 0.0, most: 2.0 }));
         assert_eq!(of(Workload::Latency, &trials(9)).fairness, None);

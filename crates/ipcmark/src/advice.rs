@@ -228,7 +228,7 @@ struct Known<'a> {
 impl Known<'_> {
     /// Whether `case` needs no further trial. It is asked after each trial of the case.
     fn ends(&self, rules: &RunRules, case: &Case, samples: &[Sample]) -> bool {
-        let Some(estimate) = rules.estimate(case, samples) else { return false };
+        let Some(estimate) = rules.estimate(case) else { return false };
         self.estimates.borrow_mut().insert(case.clone(), estimate);
         let trials = samples.last().map_or(0, |sample| sample.trial + 1);
         let is_known = trials as usize >= LEAST_TRIALS && is_narrow(estimate, PRECISION.0);

@@ -2,7 +2,7 @@
 
 use crate::exit::Error;
 use crate::special_file;
-use analysis::summary::{recompute, warnings};
+use analysis::summary::recompute;
 use model::record::{Line, Results};
 use model::{Invalid, results};
 use std::cell::Cell;
@@ -50,7 +50,7 @@ impl ResultsFile {
     }
 }
 
-/// Reads the results file at `path`. Where the run was cut off, its cases have the summaries of what was measured by then.
+/// Reads the results file at `path`. What follows from its samples is computed anew, also of a run that was cut off.
 pub fn read(path: &Path) -> Result<Results, Error> {
     let refused = Cell::new(None);
     let file = BufReader::new(Watched { file: open(path)?, refused: &refused });
@@ -59,25 +59,8 @@ pub fn read(path: &Path) -> Result<Results, Error> {
         Some(error) => refused_reading(path, &error),
         None => invalid.into(),
     })?;
-    if results.end.is_none() {
-        summarise_unfinished(&mut results);
-    }
+    recompute(&mut results);
     Ok(results)
-}
-
-/// Summarises all cases, so that all know the same full speed of the host, and warns of those that had no summary yet.
-fn summarise_unfinished(results: &mut Results) {
-    let unfinished: Vec<bool> = results.records.iter().map(|record| record.summary.is_none()).collect();
-    recompute(results);
-    let precision = results.header.settings.precision;
-    for (record, _) in results.records.iter_mut().zip(unfinished).filter(|(_, unfinished)| *unfinished) {
-        let found = record.summary.as_ref();
-        record.warnings.extend(
-            found.into_iter().flat_map(|found| {
-                warnings(&record.case, found, &record.settings, precision.of(&record.case).0)
-            }),
-        );
-    }
 }
 
 /// A file that notes the kernel's refusal to read it, which whoever parses what is read takes for a word of it.

@@ -4,8 +4,7 @@
 //! Nothing is measured here, and nothing is written.
 
 use analysis::allocation::slices_per_trial;
-use analysis::host_speed::FullSpeed;
-use analysis::host_view::HostViews;
+use analysis::run::{RunModel, RunSlices};
 use analysis::stopping::{self, LEAST_TRIALS};
 use analysis::study::trials_needed;
 use analysis::summary::{summarise, warnings};
@@ -17,34 +16,45 @@ use model::study::Study;
 use model::warning::Warning;
 use model::{Case, Percent, Precision};
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
-/// The rules of one run, which know how fast its host has been so far.
+/// The rules of one run, which know all that was measured so far: what a case takes is known by the others too.
 #[derive(Debug)]
 pub struct RunRules {
-    full_speed: RefCell<FullSpeed>,
+    slices: RefCell<RunSlices>,
+    /// The model of `slices`, until there are more.
+    model: RefCell<Option<Rc<RunModel>>>,
     precision: Precision,
-    slices: u32,
+    planned_slices: u32,
     time: Duration,
     least_trials: usize,
 }
 
 impl RunRules {
-    /// For a run of at most `time` of which `precision` is asked, in which a case should have about `slices` slices, and which draws
-    /// `study`.
-    pub fn new(precision: Precision, slices: u32, time: Duration, study: Option<&Study>) -> Self {
+    /// For a run of at most `time` of which `precision` is asked, in which a case should have about `planned_slices` slices, and
+    /// which draws `study`.
+    pub fn new(precision: Precision, planned_slices: u32, time: Duration, study: Option<&Study>) -> Self {
         let least_trials = least_trials(study);
-        Self { full_speed: RefCell::default(), precision, slices, time, least_trials }
+        let (slices, model) = (RefCell::default(), RefCell::default());
+        Self { slices, model, precision, planned_slices, time, least_trials }
     }
 
-    /// Takes a sample of `case` for what it says of the host.
+    /// Takes a sample of `case`.
     pub fn take(&self, case: &Case, sample: &Sample) {
-        self.full_speed.borrow_mut().add(case, sample);
+        self.slices.borrow_mut().add(case, sample);
+        self.model.replace(None);
+    }
+
+    /// The model of what was taken.
+    fn model(&self) -> Rc<RunModel> {
+        let fit = || Rc::new(RunModel::of(&self.slices.borrow()));
+        self.model.borrow_mut().get_or_insert_with(fit).clone()
     }
 
     /// Whether what is shown of `samples` of `case` is known well enough when the run is over.
     pub fn is_settled(&self, case: &Case, samples: &[Sample]) -> bool {
-        stopping::is_settled(samples, self.precision.of(case).0, || self.estimate(case, samples))
+        stopping::is_settled(samples, self.precision.of(case).0, || self.estimate(case))
     }
 
     /// Whether it is known so well that the case needs no further slice, or has as many as a results file may have of a case.
@@ -54,13 +64,13 @@ impl RunRules {
 
     /// The same where `precision` is asked of the case.
     pub fn ends_early_at(&self, precision: Percent, case: &Case, samples: &[Sample]) -> bool {
-        let estimate = || self.estimate(case, samples);
+        let estimate = || self.estimate(case);
         is_full(samples.len()) || stopping::ends_early(samples, precision.0, self.least_trials, estimate)
     }
 
-    /// What is shown of `samples` of `case`: the time of an iteration.
-    pub fn estimate(&self, case: &Case, samples: &[Sample]) -> Option<Estimate> {
-        Some(HostViews::of(case, samples, &self.full_speed.borrow())?.iteration_ns)
+    /// What an iteration of `case` takes, by what was taken so far.
+    pub fn estimate(&self, case: &Case) -> Option<Estimate> {
+        self.model().time_ns(case)
     }
 
     /// How many slices the next trial of a case has: so many as its costs and variances ask for, and so few that the run still
@@ -80,16 +90,16 @@ impl RunRules {
 
     /// How many slices the case of `samples` will have: fewer than planned, if what it had by now took longer.
     fn expected_slices(&self, samples: &[Sample]) -> u32 {
-        let Some(last) = samples.last() else { return self.slices };
+        let Some(last) = samples.last() else { return self.planned_slices };
         // A slice is begun when those before it are over.
         let of_time = self.time.as_nanos() as f64 / last.started_ns.max(1) as f64;
-        self.slices.min((of_time * (samples.len() - 1) as f64).max(samples.len() as f64) as u32)
+        self.planned_slices.min((of_time * (samples.len() - 1) as f64).max(samples.len() as f64) as u32)
     }
 
     /// The record of a case that has ended.
     pub fn record(&self, finished: FinishedCase) -> Record {
         let FinishedCase { case, floor, outcome, samples, settings, elsewhere } = finished;
-        let summary = summarise(&case, &samples, &self.full_speed.borrow());
+        let summary = summarise(&case, &samples, &self.model());
         let outcome = match summary.as_ref().and_then(|summary| summary.missed()) {
             Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
             _ => outcome,

@@ -5,7 +5,6 @@ use crate::network::NetworkSample;
 use crate::sample::TimerSample;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The summary of one case. Intervals are taken over trials, never over iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,8 +16,8 @@ pub struct Summary {
     pub slices: u32,
     /// How many iterations were timed, over all trials.
     pub iterations: u64,
-    /// Nanoseconds per iteration: the median slice, with its 95% interval, of the view that `speed` names; of all slices
-    /// where there were no speed readings.
+    /// Nanoseconds per iteration in the calmest tenth of the run, with its 95% interval: as the model of the run has it, in which all
+    /// slices of all cases have a part. Where nothing was read of the host it is the middle of the slices.
     pub iteration_ns: Estimate,
     /// Nanoseconds per iteration of all slices together, their time over their iterations; of a stream, over the messages that came. Slices
     /// that stalled are in it, whatever the median is.
@@ -27,7 +26,7 @@ pub struct Summary {
     /// The slices that stalled; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<Stalls>,
-    /// What the speed readings say. Absent where there were none, or none that changed.
+    /// What the readings of the host say. Absent where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<SpeedSummary>,
     /// Payload bytes per second, one way; only for `throughput` and `transfer`.
@@ -41,10 +40,6 @@ pub struct Summary {
     /// The multiple of the floor that wakes a sleeper on the other CPU; only of cases that sleep, on two CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_floor_multiple: Option<Estimate>,
-    /// The drift that dividing by the floor leaves: the variance of the logarithm of the multiple over that of the time. The
-    /// multiple is of the floor that wakes a sleeper, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub floor_drift: Option<f64>,
     /// What one iteration costs the client.
     pub client: PerIteration,
     /// What one iteration costs the server.
@@ -87,63 +82,26 @@ pub struct Stalls {
     pub longest_ns: f64,
 }
 
-/// Which slices an estimate is of, or what was done to them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostView {
-    /// Slices beside which each CPU was at full speed, before and after.
-    Undisturbed,
-    /// All slices, their times reduced to full speed by the slope of time over reading.
-    Adjusted,
-    /// All slices as they were measured.
-    AsFound,
-}
-
-impl fmt::Display for HostView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            HostView::Undisturbed => "undisturbed",
-            HostView::Adjusted => "adjusted",
-            HostView::AsFound => "as-found",
-        })
-    }
-}
-
-impl HostView {
-    /// What the times are of, and why these are shown.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            HostView::Undisturbed => "of slices beside which the host was at full speed",
-            HostView::Adjusted => {
-                "reduced to full speed by the slope of time over speed reading: too few slices were undisturbed"
-            }
-            HostView::AsFound => {
-                "as they were measured: the host was at full speed too seldom, or its speed readings give no slope"
-            }
-        }
-    }
-}
-
-/// The host's speed beside the slices of a case, and what the case takes with and without regard to it.
+/// What the readings of the host say of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpeedSummary {
-    /// Which of the three estimates is `iteration_ns`, and which slices all other numbers with an interval are of.
-    pub shown: HostView,
-    /// Nanoseconds per iteration in undisturbed slices; absent where there are none.
-    pub undisturbed: Option<Estimate>,
-    /// Nanoseconds per iteration, all slices adjusted to full speed; absent where there is no slope.
-    pub adjusted: Option<Estimate>,
-    /// Nanoseconds per iteration, all slices as they were measured.
-    pub as_found: Option<Estimate>,
-    /// The share of slices that were undisturbed.
-    pub undisturbed_share: f64,
-    /// The speed beside the median slice, as a fraction of full speed.
-    pub median_speed: f64,
-    /// The logarithm of the time over the logarithm of the CPUs' readings; absent where the readings do not vary enough for one.
-    pub slope: Option<SpeedSlope>,
-    /// The same for the reading of the pair of CPUs, where there are two.
+    /// Nanoseconds per iteration of the median slice as it was measured, whatever the host did; absent in files of older builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pair_slope: Option<SpeedSlope>,
+    pub as_found_ns: Option<f64>,
+    /// The speed of the CPUs beside the median slice, as a fraction of the fastest that the run saw.
+    pub median_speed: f64,
+    /// How the times follow the reading of the client's CPU; absent where it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<SpeedSlope>,
+    /// The same of the server's CPU, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<SpeedSlope>,
+    /// The same of the pair of CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<SpeedSlope>,
+    /// The same of what waking a sleeper on the other CPU took, where an endpoint sleeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<SpeedSlope>,
 }
 
 /// How times follow speed readings: 1 where a reading that is 1% longer comes with a time that is 1% longer.

@@ -151,6 +151,11 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
+    /// Whether it follows from the summary and the settings of its case.
+    pub fn is_of_summary(&self) -> bool {
+        !matches!(self, Warning::Elsewhere(_) | Warning::SampledCpuSplit { .. })
+    }
+
     /// What a reader can do about it.
     pub fn advice(&self) -> &'static str {
         match self {

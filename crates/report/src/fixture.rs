@@ -1,6 +1,5 @@
 //! Results made by hand for the tests of this crate: a little of everything that can be in a file.
 
-use analysis::host_speed::FullSpeed;
 use analysis::missed_settings::MissedSetting;
 use analysis::summary;
 use model::Placement;
@@ -11,7 +10,6 @@ use model::record::{
     Settings, Tool, Usage,
 };
 use model::speed::{SpeedReading, SpeedReadings};
-use model::summary::{HostView, SpeedSummary};
 use model::topology::{Cpu, CpuPair, Topology};
 use model::warning::Warning;
 use model::{Case, Endpoints, Header, Histogram, Pace, Peers, Percent, Record, Size, Spec, Workload};
@@ -196,7 +194,7 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         stolen_ns: None,
     };
     let samples: Vec<Sample> = (0..).zip(iteration_ns).map(sample).collect();
-    let summary = summary::summarise(&case, &samples, &FullSpeed::default()).unwrap();
+    let summary = summary::summarise_alone(&case, &samples).unwrap();
     let precision = PRECISION.0;
     let settled = summary::settled(&summary, precision);
     Record {
@@ -298,31 +296,21 @@ fn header(plan: PlanRecord) -> Header {
     }
 }
 
-/// The same on a host that slows down in the second half of the run, with `shown` in every case and `share` of its slices
-/// undisturbed.
-pub(crate) fn on_a_shared_host(shown: HostView, share: f64) -> Results {
+/// The same on a host that slows down in the second half of the run, by which times grow to `factor` of what they are.
+pub(crate) fn on_a_shared_host(factor: f64) -> Results {
     let reading = |ns: f64| SpeedReading { before_ns: ns, after_ns: ns * 1.01 };
     let mut results = results();
     for record in &mut results.records {
         let count = record.samples.len();
         for (at, sample) in record.samples.iter_mut().enumerate() {
-            let client = reading(if at < count / 2 { 5_500.0 } else { 7_700.0 });
+            let is_slow = at >= count / 2;
+            let client = reading(if is_slow { 7_700.0 } else { 5_500.0 });
             sample.speed = Some(SpeedReadings { client, server: None, pair: None });
             sample.started_ns = 100_000_000 * at as u64;
+            sample.elapsed_ns *= if is_slow { factor } else { 1.0 };
         }
-        let Some(summary) = &mut record.summary else { continue };
-        let times = |factor: f64| Some(summary.iteration_ns.map(|ns| ns * factor));
-        summary.speed = Some(SpeedSummary {
-            shown,
-            undisturbed: times(1.0).filter(|_| share > 0.0),
-            adjusted: times(1.02).filter(|_| shown != HostView::AsFound),
-            as_found: times(1.21),
-            undisturbed_share: share,
-            median_speed: 0.84,
-            slope: None,
-            pair_slope: None,
-        });
     }
+    summary::recompute(&mut results);
     results
 }
 
@@ -338,7 +326,7 @@ pub(crate) fn later_results() -> Results {
         for sample in &mut record.samples {
             sample.elapsed_ns *= factor;
         }
-        record.summary = summary::summarise(&record.case, &record.samples, &FullSpeed::default());
+        record.summary = summary::summarise_alone(&record.case, &record.samples);
     }
     later.records.retain(|record| record.case.spec.name != "write-devnull");
     let tcp = Record { case: pair(Workload::Latency, "tcp", 4096, SAME), ..later.records[0].clone() };

@@ -16,7 +16,6 @@ Count = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST_COUNT)]
 Time = Annotated[float, Meta(ge=1e-9, le=float(LARGEST_COUNT))]
 Amount = Annotated[float, Meta(ge=0)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 
 T = TypeVar("T")
 
@@ -192,12 +191,8 @@ class Estimate(Struct):
 class SpeedSummary(Struct):
     """What the speed readings say of a case."""
 
-    shown: str
-    undisturbed_share: Share
     median_speed: float
-    undisturbed: Estimate | None = None
-    adjusted: Estimate | None = None
-    as_found: Estimate | None = None
+    as_found_ns: Amount | None = None
 
 
 class Quantiles(Struct):

@@ -5,14 +5,12 @@
 
 use super::ipcmark::Ipcmark;
 use super::setup::numbers;
-use analysis::host_speed::FullSpeed;
-use analysis::host_view::HostViews;
+use analysis::run::RunModel;
 use analysis::stats::median;
 use harness::clock::Timer;
 use model::estimate::Estimate;
 use model::record::Record;
 use model::results::parse;
-use model::summary::HostView;
 use model::units::format_ns;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,7 +27,6 @@ const AGAIN: &str = "again";
 /// What one run says of one case.
 struct RunEstimate {
     iteration_ns: Estimate,
-    view: HostView,
     trials: u32,
 }
 
@@ -70,12 +67,10 @@ fn estimates_of(ipcmark: &Ipcmark, name: &str) -> Result<Vec<(String, RunEstimat
     let open = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let results =
         parse(BufReader::new(open), &file.to_string_lossy()).map_err(|invalid| invalid.to_string())?;
-    let full_speed = FullSpeed::of(&results);
+    let model = RunModel::of_results(&results);
     let estimate = |record: &Record| {
-        let views = HostViews::of(&record.case, &record.samples, &full_speed)?;
-        let view = views.speed.map_or(HostView::AsFound, |speed| speed.shown);
         let trials = record.summary.as_ref().map_or(0, |summary| summary.trials);
-        let estimate = RunEstimate { iteration_ns: views.iteration_ns, view, trials };
+        let estimate = RunEstimate { iteration_ns: model.time_ns(&record.case)?, trials };
         (!record.floor).then(|| (record.case.to_string(), estimate))
     };
     Ok(results.records.iter().filter_map(estimate).collect())
@@ -98,9 +93,9 @@ fn print(cases: &BTreeMap<String, Vec<RunEstimate>>) {
             let interval = interval.map_or("no interval".to_owned(), |(low, high)| {
                 format!("from {:>6} to {:>6}", percent(low), percent(high))
             });
-            let (shift, view, trials) = (percent(one.iteration_ns.median), one.view, one.trials);
+            let (shift, trials) = (percent(one.iteration_ns.median), one.trials);
             let verdict = if *covers { "" } else { "  does not cover it" };
-            println!("  {shift:>6}, {interval}, {view:<11}, {trials:>3} trials{verdict}");
+            println!("  {shift:>6}, {interval}, {trials:>3} trials{verdict}");
         }
         all.extend(covers);
     }

@@ -1,8 +1,7 @@
 //! Tests of recommendations, on records made by hand.
 
 use super::*;
-use crate::host_speed::FullSpeed;
-use crate::summary::summarise;
+use crate::summary::summarise_alone;
 use model::card::{Card, CardKind};
 use model::estimate::Estimate;
 use model::need::{Cause, Exclusion, Need, Objective, Pattern};
@@ -29,7 +28,7 @@ fn samples(ns: f64, cpu_ns: u64) -> Vec<Sample> {
 }
 
 fn measured_record(case: Case, samples: Vec<Sample>) -> Record {
-    let summary = summarise(&case, &samples, &FullSpeed::default());
+    let summary = summarise_alone(&case, &samples);
     Record { summary, ..record(case, samples) }
 }
 

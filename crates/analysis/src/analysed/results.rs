@@ -3,7 +3,7 @@
 use super::host::{CpuSpeed, cpu_speeds, slices};
 use super::leaders::{Leader, leaders};
 use super::record::{AnalysedFloor, AnalysedRecord};
-use crate::host_speed::FullSpeed;
+use crate::run::RunModel;
 use crate::stats;
 use crate::study::evaluate_results;
 use crate::study::evaluated::EvaluatedStudy;
@@ -41,9 +41,10 @@ pub struct AnalysedResults<'a> {
 impl<'a> AnalysedResults<'a> {
     /// Computes everything that reports show of `results`.
     pub fn of(results: &'a Results) -> Self {
-        let full_speed = FullSpeed::of(results);
+        let model = RunModel::of_results(results);
+        let full_speed = model.full_speed();
         let summaries: Vec<Option<Summary>> =
-            results.records.iter().map(|record| summary_of(record, &full_speed)).collect();
+            results.records.iter().map(|record| summary_of(record, &model)).collect();
         let with_summaries = || results.records.iter().zip(&summaries);
         let floor_ns: HashMap<&Case, f64> = with_summaries()
             .filter(|(record, _)| record.floor && !has_failed(record))
@@ -66,7 +67,7 @@ impl<'a> AnalysedResults<'a> {
                     floor,
                 }),
                 percentiles_ns: percentiles_ns(record),
-                slices: slices(record, results.records.len(), &full_speed),
+                slices: slices(record, results.records.len(), full_speed),
             })
             .collect();
         Self {
@@ -74,7 +75,7 @@ impl<'a> AnalysedResults<'a> {
             leaders: leaders(&records),
             records,
             instrument_effect: stats::median(&effects),
-            cpu_speeds: cpu_speeds(results, &full_speed),
+            cpu_speeds: cpu_speeds(results, full_speed),
             study: evaluate_results(results),
         }
     }
@@ -105,8 +106,8 @@ impl AnalysedRecord<'_> {
 }
 
 /// The summary in the file, or that of the samples where the file has none.
-fn summary_of(record: &Record, full_speed: &FullSpeed) -> Option<Summary> {
-    record.summary.clone().or_else(|| summarise(&record.case, &record.samples, full_speed))
+fn summary_of(record: &Record, model: &RunModel) -> Option<Summary> {
+    record.summary.clone().or_else(|| summarise(&record.case, &record.samples, model))
 }
 
 /// The percentiles of all iterations of `record`, as far as enough iterations lie beyond them.

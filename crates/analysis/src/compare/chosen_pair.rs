@@ -8,14 +8,13 @@ use model::case::Case;
 use model::inject::Inject;
 use model::record::{Outcome, Record};
 use model::sample::Sample;
-use model::summary::HostView;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The slices of one case by which it is compared.
 pub(super) struct ChosenPair<'a> {
     pub(super) case: &'a Case,
     /// Whether its times are those at full speed, or all.
-    pub(super) view: HostView,
+    pub(super) at_full_speed: bool,
     /// The slices of which that says the times.
     pub(super) shown: ChosenSides<'a>,
     /// All slices, where those are fewer.
@@ -47,14 +46,14 @@ impl<'a> ChosenPair<'a> {
         };
         let undisturbed = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
         let all = ChosenSides([all(&pair.a), all(&pair.b)]);
-        let (view, shown, all) =
+        let (at_full_speed, shown, all) =
             match undisturbed.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS) {
-                true => (HostView::Undisturbed, ChosenSides(undisturbed), Some(all)),
-                false => (HostView::AsFound, all, None),
+                true => (true, ChosenSides(undisturbed), Some(all)),
+                false => (false, all, None),
             };
         let injects = [&pair.a, &pair.b].map(|side| side.case().inject);
         let failures = [failures(&pair.a), failures(&pair.b)];
-        Self { case: pair.a.case(), view, shown, all, injects, failures }
+        Self { case: pair.a.case(), at_full_speed, shown, all, injects, failures }
     }
 
     /// The slices whose multiples of a floor may be compared: a floor is as fast or slow as the host is beside it, so that those of a

@@ -86,7 +86,7 @@ impl QuadrupleSpeed {
         let mean = |speeds: &[SliceSpeed], of: fn(&SliceSpeed) -> f64| {
             stats::mean(&speeds.iter().map(of).collect::<Vec<_>>())
         };
-        let (cpus, pair) = (|speed: &SliceSpeed| speed.cpus.log, |speed: &SliceSpeed| speed.pair.log);
+        let (cpus, pair) = (|speed: &SliceSpeed| speed.cpus, |speed: &SliceSpeed| speed.pair);
         let all = [a.as_slice(), &b].concat();
         let disturbed = f64::from(u8::from(all.iter().any(|speed| !speed.undisturbed)));
         Some(Self {

@@ -5,7 +5,6 @@ use super::run_variance::{RunVariance, RunVarianceSource};
 use crate::missed_settings::MissedSetting;
 use model::case::Case;
 use model::estimate::Estimate;
-use model::summary::HostView;
 use model::units::Percent;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -99,8 +98,8 @@ pub struct ComparedCase {
     pub key: String,
     /// The case as A has it.
     pub case: Case,
-    /// Which slices are compared: those at full speed, or all.
-    pub view: HostView,
+    /// Whether only the slices beside which the host was at full speed are compared, or all.
+    pub at_full_speed: bool,
     /// What A measured.
     pub a: RunMedian,
     /// What B measured.

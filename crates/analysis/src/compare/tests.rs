@@ -12,7 +12,6 @@ use model::record::{Outcome, Record, Results};
 use model::sample::Sample;
 use model::spec::Spec;
 use model::speed::{SpeedReading, SpeedReadings};
-use model::summary::HostView;
 use model::testing;
 use model::units::{Percent, Size};
 use model::workload::Workload;
@@ -459,10 +458,6 @@ fn slices_at_full_speed_are_compared_where_both_sides_have_them() {
         Results { records: vec![record], ..testing::results() }
     };
     let case = only_case(&run(0), &run(2));
-    assert_eq!(
-        (case.view, case.verdict),
-        (HostView::Undisturbed, ComparisonVerdict::NoDifference),
-        "{case:?}"
-    );
+    assert_eq!((case.at_full_speed, case.verdict), (true, ComparisonVerdict::NoDifference), "{case:?}");
     assert_eq!((case.a.trials, case.b.trials), (60, 20));
 }

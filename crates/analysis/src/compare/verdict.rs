@@ -211,7 +211,7 @@ fn judged_case(
         compared: ComparedCase {
             key: pair.case.key(),
             case: pair.case.clone(),
-            view: pair.view,
+            at_full_speed: pair.at_full_speed,
             a: median(&pair.shown.0[0]),
             b: median(&pair.shown.0[1]),
             ratio: time.map(ShiftEstimate::ratio),

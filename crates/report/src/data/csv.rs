@@ -50,19 +50,12 @@ const COLUMNS: &[Column] = &[
     ("iteration_ns_median", |row| row.of(|s| s.iteration_ns.median)),
     ("iteration_ns_low", |row| row.and(|s| low(s.iteration_ns))),
     ("iteration_ns_high", |row| row.and(|s| high(s.iteration_ns))),
-    ("view", |row| row.speed(|speed| Some(speed.shown.to_string()))),
-    ("undisturbed_ns_median", |row| row.view(|s| s.undisturbed, |e| Some(e.median))),
-    ("undisturbed_ns_low", |row| row.view(|s| s.undisturbed, low)),
-    ("undisturbed_ns_high", |row| row.view(|s| s.undisturbed, high)),
-    ("adjusted_ns_median", |row| row.view(|s| s.adjusted, |e| Some(e.median))),
-    ("adjusted_ns_low", |row| row.view(|s| s.adjusted, low)),
-    ("adjusted_ns_high", |row| row.view(|s| s.adjusted, high)),
-    ("as_found_ns_median", |row| row.view(|s| s.as_found, |e| Some(e.median))),
-    ("as_found_ns_low", |row| row.view(|s| s.as_found, low)),
-    ("as_found_ns_high", |row| row.view(|s| s.as_found, high)),
-    ("undisturbed_share", |row| row.speed(|speed| Some(speed.undisturbed_share.to_string()))),
-    ("host_speed_median", |row| row.speed(|speed| Some(speed.median_speed.to_string()))),
-    ("speed_slope", |row| row.speed(|speed| Some(speed.slope?.slope.to_string()))),
+    ("as_found_ns", |row| row.speed(|speed| speed.as_found_ns)),
+    ("host_speed_median", |row| row.speed(|speed| Some(speed.median_speed))),
+    ("client_speed_slope", |row| row.speed(|speed| Some(speed.client?.slope))),
+    ("server_speed_slope", |row| row.speed(|speed| Some(speed.server?.slope))),
+    ("pair_slope", |row| row.speed(|speed| Some(speed.pair?.slope))),
+    ("wake_slope", |row| row.speed(|speed| Some(speed.wake?.slope))),
     ("rate_bytes_per_s_median", |row| row.and(|s| Some(s.bytes_per_s?.median))),
     ("rate_bytes_per_s_low", |row| row.and(|s| low(s.bytes_per_s?))),
     ("rate_bytes_per_s_high", |row| row.and(|s| high(s.bytes_per_s?))),
@@ -102,7 +95,6 @@ const COLUMNS: &[Column] = &[
     ("wake_floor_multiple_median", |row| row.and(|s| Some(s.wake_floor_multiple?.median))),
     ("wake_floor_multiple_low", |row| row.and(|s| low(s.wake_floor_multiple?))),
     ("wake_floor_multiple_high", |row| row.and(|s| high(s.wake_floor_multiple?))),
-    ("floor_drift", |row| row.and(|s| s.floor_drift)),
     ("lost", |row| row.and(|s| s.lost)),
     ("lost_low", |row| row.and(|s| Some(s.lost_interval?.0))),
     ("lost_high", |row| row.and(|s| Some(s.lost_interval?.1))),
@@ -141,16 +133,8 @@ impl Row<'_> {
         self.analysed.summary.as_ref().and_then(value).map(|value| value.to_string())
     }
 
-    fn speed(&self, value: fn(SpeedSummary) -> Option<String>) -> Option<String> {
-        value(self.analysed.summary.as_ref()?.speed?)
-    }
-
-    fn view(
-        &self,
-        view: fn(SpeedSummary) -> Option<Estimate>,
-        value: fn(Estimate) -> Option<f64>,
-    ) -> Option<String> {
-        value(view(self.analysed.summary.as_ref()?.speed?)?).map(|value| value.to_string())
+    fn speed(&self, value: fn(SpeedSummary) -> Option<f64>) -> Option<String> {
+        value(self.analysed.summary.as_ref()?.speed?).map(|value| value.to_string())
     }
 
     fn quantile(&self, value: fn(Quantiles) -> u64) -> Option<String> {

@@ -724,12 +724,12 @@ const blockTable = (block, label) => make('div', { className: 'card' }, tableOf(
 /** An SVG file as an image, which can run nothing, whatever the results file says. */
 const picture = (svg, alt) => make('img', { className: 'picture', alt, src: `data:image/svg+xml,${encodeURIComponent(svg)}` });
 
-/** The views of a group of cases, each with its slices. */
+/** What the host did to a group of cases, each with its slices. */
 const viewsTable = (block) => tableOf({
   caption: block.heading,
   columns: [{ title: block.rows_are }, ...block.columns.map(([title, meaning]) => ({ title, meaning })), { title: 'slices over the run', words: true }],
   rows: block.rows.map((row) => ({
-    head: row.name, why: row.shown,
+    head: row.name,
     cells: [
       ...row.cells.map(([text, number]) => ({ text: text ?? '-', value: [number].flat()[0] })),
       { text: row.slices ? picture(row.slices, `slices of ${row.name}`) : '-' },

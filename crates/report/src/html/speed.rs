@@ -1,12 +1,11 @@
-//! The host's speed for the page: a chart of the run, and for each case the three views with a picture of its slices.
+//! The host's speed for the page: a chart of the run, and for each case what the host did to it with a picture of its slices.
 //!
-//! What the views say is decided in `text::views`, how pictures are drawn in `svg::speed`.
+//! What that says is decided in `text::views`, how pictures are drawn in `svg::speed`.
 
 use super::number::Number;
 use super::template::tight_cell;
 use crate::svg::speed::{host_speed, slice_key, slices};
 use crate::text::block::{Block, Row};
-use crate::text::views::shown;
 use analysis::analysed::AnalysedResults;
 use serde::Serialize;
 
@@ -33,8 +32,6 @@ struct ViewsData {
 #[derive(Serialize)]
 struct ViewsRow {
     name: String,
-    /// Which view is shown, and why.
-    shown: String,
     /// What the cells say, each with its number.
     cells: Vec<(Option<String>, Option<Number>)>,
     /// The slices as SVG, with what the picture shows in words.
@@ -62,7 +59,6 @@ fn row(row: Row, analysed: &AnalysedResults<'_>) -> Option<ViewsRow> {
     let numbers = row.numbers.into_iter().map(|number| number.and_then(Number::of));
     let cells = row.cells.into_iter().map(|cell| cell.map(|text| tight_cell(&text)));
     Some(ViewsRow {
-        shown: shown(&summary.speed?),
         cells: cells.zip(numbers).collect(),
         slices: slices(&record.slices, &row.name, summary.slices),
         name: row.name,

@@ -20,50 +20,50 @@ fn markdown_says_what_the_table_says() {
 
     | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults |  |
     | :-- | --: | --: | --: | --: | --: | --: | --: | :-- |
-    | eventfd | 2.34 µs ±0.9% | 1.17 µs | 3.79 µs | 3.83 µs | 2.29 µs | 2.00 | 0 |  |
+    | eventfd | 2.34 µs ±0.4% | 1.17 µs | 3.79 µs | 3.83 µs | 2.29 µs | 2.00 | 0 |  |
 
-    - floor: context-switch = 1.89 µs
+    - floor: context-switch = 1.87 µs
 
     ### latency, 1 byte, same-core (cpu 1), per round trip
 
-    | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor | drift |  |
-    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
-    | shm-ring:wait=futex | 2.14 µs ±0.9% | 1.07 µs | 3.46 µs | 3.50 µs | 2.10 µs | 2.00 | 0 | ×1.4 | 1.000 |  |
-    | pipe | 2.83 µs ±25% | 1.42 µs | 4.58 µs | 6.89 µs | 3.32 µs | 2.00 | 0 | ×1.8 | 1.000 | \!m |
-    | unix-stream | 4.78 µs ±15% | 2.39 µs | 7.58 µs | 9.16 µs | 4.68 µs | 2.00 | 0 | ×3.1 | 1.000 | \! |
+    | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor |  |
+    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
+    | shm-ring:wait=futex | 2.14 µs ±0.4% | 1.07 µs | 3.46 µs | 3.50 µs | 2.10 µs | 2.00 | 0 | ×1.4 |  |
+    | pipe | 3.21 µs ±15% | 1.60 µs | 4.58 µs | 6.89 µs | 3.32 µs | 2.00 | 0 | ×1.8 | \!m |
+    | unix-stream | 4.75 µs ±9.2% | 2.37 µs | 7.58 µs | 9.16 µs | 4.68 µs | 2.00 | 0 | ×3.1 | \! |
 
-    - floor: context-switch + 4 × memcpy = 1.89 µs
+    - floor: context-switch + 4 × memcpy = 1.88 µs
     - m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     ### latency, 4K, same-core (cpu 1), per round trip
 
-    | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor | drift |  |
-    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
-    | pipe | 3.32 µs ±25% | 1.66 µs | 5.38 µs | 8.09 µs | 3.90 µs | 2.00 | 0 | ×1.7 | 1.000 | \!m |
-    | fifo | 3.45 µs ±25% | 1.72 µs | 5.58 µs | 8.38 µs | 4.04 µs | 2.00 | 0 | ×1.8 | 1.000 | \!m |
-    | unix-stream:buffer=8M,wait=spin-then-block | 4.45 µs ±0.9% | 2.22 µs | 7.20 µs | 7.27 µs | 4.36 µs | 2.00 | 0 | ×2.3 | 1.000 | c |
-    | posix-mq | failed | - | - | - | - | - | - | - | - |  |
+    | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor |  |
+    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
+    | pipe | 3.77 µs ±15% | 1.88 µs | 5.38 µs | 8.09 µs | 3.90 µs | 2.00 | 0 | ×1.7 | \!m |
+    | fifo | 3.91 µs ±15% | 1.95 µs | 5.58 µs | 8.38 µs | 4.04 µs | 2.00 | 0 | ×1.8 | \!m |
+    | unix-stream:buffer=8M,wait=spin-then-block | 4.45 µs ±0.4% | 2.22 µs | 7.20 µs | 7.27 µs | 4.36 µs | 2.00 | 0 | ×2.3 | c |
+    | posix-mq | failed | - | - | - | - | - | - | - |  |
 
-    - floor: context-switch + 4 × memcpy = 2.22 µs
+    - floor: context-switch + 4 × memcpy = 2.21 µs
     - m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60% of slices, else 5.15 µs
     - c clamped: unix-stream:buffer=8M,wait=spin-then-block SO\_SNDBUF asked for 8M, got 416K
     - posix-mq failed: mq\_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT\_MSGQUEUE: raise it with ulimit -q
 
     ### throughput, 64K, same-llc (cpus 1,0), per message
 
-    | mechanism | rate | time | cpu | switches | faults | ×floor | drift |  |
-    | :-- | --: | --: | --: | --: | --: | --: | --: | :-- |
-    | shm-ring:wait=spin | 4.78 GB/s ±15% | 13.7 µs | 27.4 µs | 0 | 0 | ×1.5 | 1.000 | \! |
-    | pipe:capacity=1M | 2.10 GB/s ±0.9% | 31.3 µs | 30.7 µs | 2.00 | 0 | ×3.5 | 1.000 |  |
+    | mechanism | rate | time | cpu | switches | faults | ×floor |  |
+    | :-- | --: | --: | --: | --: | --: | --: | :-- |
+    | shm-ring:wait=spin | 4.81 GB/s ±9.2% | 13.6 µs | 27.4 µs | 0 | 0 | ×1.5 | \! |
+    | pipe:capacity=1M | 2.10 GB/s ±0.4% | 31.3 µs | 30.7 µs | 2.00 | 0 | ×3.5 |  |
 
     - floor: shared-copy = 9.08 µs
 
     ### transfer, 64K, same-llc (cpus 1,0), per acknowledged message
 
-    | mechanism | rate | time | p99 | p99.9 | cpu | switches | faults | ×floor | ×wake | drift |  |
-    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
-    | shm-ring:wait=spin | 5.11 GB/s ±0.9% | 12.8 µs | 20.7 µs | 20.9 µs | 25.6 µs | 0 | 0 | ×1.4 | - | 1.000 |  |
-    | pipe:capacity=1M | 1.71 GB/s ±0.9% | 38.3 µs | 62.0 µs | 62.7 µs | 37.6 µs | 2.00 | 0 | ×4.3 | ×1.3 | 1.000 |  |
+    | mechanism | rate | time | p99 | p99.9 | cpu | switches | faults | ×floor | ×wake |  |
+    | :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
+    | shm-ring:wait=spin | 5.11 GB/s ±0.4% | 12.8 µs | 20.7 µs | 20.9 µs | 25.6 µs | 0 | 0 | ×1.4 | - |  |
+    | pipe:capacity=1M | 1.71 GB/s ±0.4% | 38.3 µs | 62.0 µs | 62.7 µs | 37.6 µs | 2.00 | 0 | ×4.3 | ×1.3 |  |
 
     - floor: shared-copy = 9.18 µs; of those that sleep: remote-wake + shared-copy - cache-line = 29.2 µs
 
@@ -71,22 +71,22 @@ fn markdown_says_what_the_table_says() {
 
     | operation | time | cpu | switches | faults |  |
     | :-- | --: | --: | --: | --: | :-- |
-    | getpid | 58.5 ns ±0.9% | 28.7 ns | 1.00 | 0 |  |
-    | write-devnull 4K | 214 ns ±0.9% | 105 ns | 1.00 | 0 |  |
+    | getpid | 58.5 ns ±0.4% | 28.7 ns | 1.00 | 0 |  |
+    | write-devnull 4K | 214 ns ±0.4% | 105 ns | 1.00 | 0 |  |
 
     ### floors: the least that this machine takes
 
     | floor | time | of one | on |  |
     | :-- | --: | --: | --: | :-- |
-    | null | 0.424 ns ±0.9% | round trip | cpu 1 |  |
-    | syscall | 61.5 ns ±0.9% | operation | cpu 1 |  |
-    | context-switch | 1.89 µs ±15% | round trip | cpu 1 | \! |
-    | cache-line | 143 ns ±0.9% | round trip | cpus 1,0 |  |
-    | remote-wake | 20.2 µs ±0.9% | round trip | cpus 1,0 |  |
-    | shared-copy 64K | 9.08 µs ±0.9% | message | cpus 1,0 |  |
-    | shared-copy 64K | 9.18 µs ±0.9% | acknowledged message | cpus 1,0 |  |
-    | memcpy 1 | 1.61 ns ±0.9% | operation | cpu 1 |  |
-    | memcpy 4K | 82.7 ns ±0.9% | operation | cpu 1 |  |
+    | null | 0.424 ns ±0.4% | round trip | cpu 1 |  |
+    | syscall | 61.5 ns ±0.4% | operation | cpu 1 |  |
+    | context-switch | 1.87 µs ±9.2% | round trip | cpu 1 | \! |
+    | cache-line | 143 ns ±0.4% | round trip | cpus 1,0 |  |
+    | remote-wake | 20.2 µs ±0.4% | round trip | cpus 1,0 |  |
+    | shared-copy 64K | 9.08 µs ±0.4% | message | cpus 1,0 |  |
+    | shared-copy 64K | 9.18 µs ±0.4% | acknowledged message | cpus 1,0 |  |
+    | memcpy 1 | 1.61 ns ±0.4% | operation | cpu 1 |  |
+    | memcpy 4K | 82.7 ns ±0.4% | operation | cpu 1 |  |
 
     ### notes
 
@@ -94,7 +94,6 @@ fn markdown_says_what_the_table_says() {
     - **p99** 99% of iterations take at most this; every iteration timed, all trials together
     - **cpu** CPU time of both endpoints; switches: context switches of both
     - **×floor** time over that of the floor beside it; median over slices
-    - **drift** what dividing by the floor leaves of the variance of the time: 0 nothing, 1 all of it
     - **×wake** time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep
     - **\!** unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
     - **m** two modes: the slices fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the host, or run again
@@ -115,10 +114,10 @@ fn csv_has_a_line_a_case() {
         .records
         .retain(|record| record.case.spec.name == "unix-stream" || record.case.spec.name == "posix-mq");
     insta::assert_snapshot!(bytes(Format::Csv, &results), @r#"
-    run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,slices,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,view,undisturbed_ns_median,undisturbed_ns_low,undisturbed_ns_high,adjusted_ns_median,adjusted_ns_low,adjusted_ns_high,as_found_ns_median,as_found_ns_low,as_found_ns_high,undisturbed_share,host_speed_median,speed_slope,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_trial_ns_median,p99_by_trial_ns_low,p99_by_trial_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error,wake_floor_multiple_median,wake_floor_multiple_low,wake_floor_multiple_high,floor_drift,lost,lost_low,lost_high,client_link,client_link_mbit_per_s,client_mtu_bytes,client_retransmitted,client_dropped,client_host_retransmitted,client_host_udp_errors,client_host_udp_no_room,server_link,server_link_mbit_per_s,server_mtu_bytes,server_retransmitted,server_dropped,server_host_retransmitted,server_host_udp_errors,server_host_udp_no_room,total_ns,stalled_slices,longest_stall_ns,elsewhere_slices
-    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10,10000,4777.5,4073.164320139401,5493.617063554822,,,,,,,,,,,,,,,,,4835,5611,7579,9159,9159,7735.386544963346,6590.199955979062,8909.488068046256,1.012,1.012,1.012,3.0895892615958584,2.6326517689119484,3.5564436539501227,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±14.9%, and ±2.0% was asked for",,,,,0.9999999999999962,,,,,,,,,,,,,,,,,,,,4777.5,0,,0
-    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10,10000,4449.6900000000005,4409.110051545901,4490.479435632462,,,,,,,,,,,,,,,,,4419,4455,7199,7271,7271,7206.995559870972,7139.387310549207,7271.940306954604,1.012,1.012,1.012,2.3419409550881323,2.3205699335396157,2.363424293442677,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,0.9999999999999734,,,,,,,,,,,,,,,,,,,,4449.69,0,,0
-    4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q,,,,,,,,,,,,,,,,,,,,,,,,,,,0
+    run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,slices,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,as_found_ns,host_speed_median,client_speed_slope,server_speed_slope,pair_slope,wake_slope,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_trial_ns_median,p99_by_trial_ns_low,p99_by_trial_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error,wake_floor_multiple_median,wake_floor_multiple_low,wake_floor_multiple_high,lost,lost_low,lost_high,client_link,client_link_mbit_per_s,client_mtu_bytes,client_retransmitted,client_dropped,client_host_retransmitted,client_host_udp_errors,client_host_udp_no_room,server_link,server_link_mbit_per_s,server_mtu_bytes,server_retransmitted,server_dropped,server_host_retransmitted,server_host_udp_errors,server_host_udp_no_room,total_ns,stalled_slices,longest_stall_ns,elsewhere_slices
+    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10,10000,4746.429686555041,4328.874430660723,5204.261553498657,,,,,,,,,,4835,5611,7579,9159,9159,7735.386544963346,6590.199955979062,8909.488068046256,1.012,1.012,1.012,3.0895892615958584,2.6326517689119484,3.5564436539501227,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±9.2%, and ±2.0% was asked for",,,,,,,,,,,,,,,,,,,,,,,,4777.5,0,,0
+    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10,10000,4449.622360545951,4429.922883395784,4469.4094395370985,,,,,,,,,,4419,4455,7199,7271,7271,7206.995559870972,7139.387310549207,7271.940306954604,1.012,1.012,1.012,2.3419409550881323,2.3205699335396157,2.363424293442677,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,,,,,,,,,,,,,,,,,,,,4449.69,0,,0
+    4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q,,,,,,,,,,,,,,,,,,,,,,,,,,0
     "#);
 }
 
@@ -224,7 +223,6 @@ fn json_has_summaries_and_no_samples() {
           ],
           "median": 1.012
         },
-        "floor_drift": 0.9999999999999962,
         "floor_multiple": {
           "interval": [
             2.6326517689119484,
@@ -234,10 +232,10 @@ fn json_has_summaries_and_no_samples() {
         },
         "iteration_ns": {
           "interval": [
-            4073.164320139401,
-            5493.617063554822
+            4328.874430660723,
+            5204.261553498657
           ],
-          "median": 4777.5
+          "median": 4746.429686555041
         },
         "iterations": 10000,
         "modes": null,
@@ -271,7 +269,7 @@ fn json_has_summaries_and_no_samples() {
         {
           "asked": 0.02,
           "kind": "unsettled",
-          "reached": 0.14866067435012262
+          "reached": 0.09221532611318319
         }
       ]
     }

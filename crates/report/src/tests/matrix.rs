@@ -122,22 +122,22 @@ fn places_stand_side_by_side_where_they_fit() {
       note        the last line was cut off; it is left out
 
     at a glance: the fastest, smallest and largest messages (+n: n others as good)
-      latency, same-core     1 byte tcp 6.55 µs (+1); 64K pipe 39.6 µs (+4)
-      latency, same-llc      1 byte fifo 4.78 µs (+1); 64K tcp 39.6 µs (+5)
+      latency, same-core     1 byte tcp 6.50 µs; 64K pipe 39.3 µs (+3)
+      latency, same-llc      1 byte fifo 4.75 µs (+1); 64K tcp 39.3 µs (+3)
       throughput, same-core  4K unix-stream 1.44 GB/s; 64K unix-dgram 253 MB/s
       throughput, same-llc   4K and 64K tcp 1.15 GB/s and 232 MB/s
 
     latency: round trip   same-core (cpu 1)             same-llc (cpus 1,0)
                            1 byte        4K       64K    1 byte        4K       64K
-      tcp                 6.55 µs   10.5 µs   44.9 µs!  20.7 µs!  24.6 µs   39.6 µs
-      unix-seqpacket      8.31 µs!  12.3 µs   46.6 µs   22.5 µs   6.95 µs!  41.3 µs
-      fifo                10.1 µs   14.0 µs!  48.4 µs   4.78 µs   8.72 µs   43.1 µs!
-      udp                 15.4 µs!  19.3 µs         -   10.1 µs   14.0 µs!        -
-      unix-dgram          17.2 µs   21.1 µs!  55.5 µs   11.8 µs   15.8 µs   50.2 µs!
-      unix-stream         18.9 µs   22.9 µs   57.2 µs!  13.6 µs!  17.6 µs   51.9 µs
-      pipe                20.7 µs!  24.6 µs   39.6 µs   15.4 µs   19.3 µs!  53.7 µs
-      shm-ring            20.7 µs!  24.6 µs   39.6 µs   15.4 µs   19.3 µs!  53.7 µs
-      shm-ring:wait=spin        -         -         -   4.78 µs   8.72 µs   43.1 µs!
+      tcp                 6.50 µs   10.4 µs   44.6 µs!  20.6 µs!  24.5 µs   39.3 µs
+      unix-seqpacket      8.26 µs!  12.2 µs   46.3 µs   22.3 µs   6.91 µs!  41.1 µs
+      fifo                10.0 µs   13.9 µs!  48.1 µs   4.75 µs   8.66 µs   42.8 µs!
+      udp                 15.3 µs!  19.2 µs         -   10.0 µs   13.9 µs!        -
+      unix-dgram          17.0 µs   21.0 µs!  55.1 µs   11.8 µs   15.7 µs   49.8 µs!
+      unix-stream         18.8 µs   22.7 µs   56.9 µs!  13.5 µs!  17.4 µs   51.6 µs
+      pipe                20.6 µs!  24.5 µs   39.3 µs   15.3 µs   19.2 µs!  53.4 µs
+      shm-ring            20.6 µs!  24.5 µs   39.3 µs   15.3 µs   19.2 µs!  53.4 µs
+      shm-ring:wait=spin        -         -         -   4.75 µs   8.66 µs   42.8 µs!
 
     throughput: rate      same-core (cpu 1)       same-llc (cpus 1,0)
                                  4K         64K          4K         64K
@@ -145,7 +145,7 @@ fn places_stand_side_by_side_where_they_fit() {
       pipe                1.15 GB/s!   232 MB/s    438 MB/s    175 MB/s!
       shm-ring            1.15 GB/s!   232 MB/s    438 MB/s    175 MB/s!
       tcp                  714 MB/s    207 MB/s   1.15 GB/s!   232 MB/s
-      unix-seqpacket       634 MB/s!   200 MB/s    954 MB/s    223 MB/s!
+      unix-seqpacket       634 MB/s!   200 MB/s    955 MB/s    223 MB/s!
       fifo                 570 MB/s    193 MB/s!   817 MB/s    215 MB/s
       udp                  475 MB/s           -    634 MB/s           -
       unix-dgram           406 MB/s    253 MB/s!   518 MB/s    186 MB/s
@@ -159,7 +159,7 @@ fn places_stand_side_by_side_where_they_fit() {
       syscall 847 ns!   tsc 926 ns   tsc:wait=bare 1.01 µs
 
     floors: the least that this machine takes
-      null 0.424 ns   syscall 61.5 ns   context-switch 1.89 µs!   cache-line 143 ns
+      null 0.424 ns   syscall 61.5 ns   context-switch 1.87 µs!   cache-line 143 ns
       remote-wake 20.2 µs   shared-copy 64K (throughput) 9.08 µs
       shared-copy 64K (transfer) 9.18 µs   memcpy 1 1.61 ns   memcpy 4K 82.7 ns
 
@@ -187,10 +187,10 @@ fn a_narrow_terminal_has_one_place_at_a_time_and_as_many_sizes_as_fit() {
     results.header.plan.dropped.clear();
     results.header.plan.cases.clear();
     let text = matrix(&results, &Style { width: 60, ..PLAIN });
-    insta::assert_snapshot!(text.split_once("latency, same-core (").unwrap().1, @r"
+    insta::assert_snapshot!(text.split_once("latency, same-core (").unwrap().1, @"
     cpu 1): round trip
                1 byte     64 bytes           8K           1M
-      pipe    2.83 µs!m    2.83 µs!m    2.83 µs!m    2.83 µs!m
+      pipe    3.21 µs!m    3.21 µs!m    3.21 µs!m    3.21 µs!m
       4 of 21 sizes; --detail shows all
 
       !  unsettled: the 95% interval is wider than was asked for
@@ -213,22 +213,22 @@ fn the_fixture_in_80_columns() {
       note        the last line was cut off; it is left out
 
     at a glance: the fastest, smallest and largest messages (+n: n others as good)
-      latency, same-core    1 byte shm-ring:wait=futex 2.14 µs; 4K pipe 3.32 µs (+2)
-      throughput, same-llc  64K shm-ring:wait=spin 4.78 GB/s
+      latency, same-core    1 byte shm-ring:wait=futex 2.14 µs; 4K pipe 3.77 µs (+1)
+      throughput, same-llc  64K shm-ring:wait=spin 4.81 GB/s
       transfer, same-llc    64K shm-ring:wait=spin 5.11 GB/s
 
     latency, same-core (cpu 1): round trip  no payload        1 byte            4K
       shm-ring:wait=futex                            -       2.14 µs             -
-      pipe                                           -       2.83 µs!m     3.32 µs!m
-      unix-stream                                    -       4.78 µs!            -
-      fifo                                           -             -       3.45 µs!m
+      pipe                                           -       3.21 µs!m     3.77 µs!m
+      unix-stream                                    -       4.75 µs!            -
+      fifo                                           -             -       3.91 µs!m
       unix-stream:buffer=8M,                         -             -       4.45 µs c
         wait=spin-then-block
       eventfd                                  2.34 µs             -             -
       posix-mq                                       -             -        failed
 
     throughput, same-llc (cpus 1,0): rate         64K
-      shm-ring:wait=spin                    4.78 GB/s!
+      shm-ring:wait=spin                    4.81 GB/s!
       pipe:capacity=1M                      2.10 GB/s
 
     transfer, same-llc (cpus 1,0): rate           64K
@@ -239,7 +239,7 @@ fn the_fixture_in_80_columns() {
       getpid 58.5 ns   write-devnull 4K 214 ns
 
     floors: the least that this machine takes
-      null 0.424 ns   syscall 61.5 ns   context-switch 1.89 µs!   cache-line 143 ns
+      null 0.424 ns   syscall 61.5 ns   context-switch 1.87 µs!   cache-line 143 ns
       remote-wake 20.2 µs   shared-copy 64K (throughput) 9.08 µs
       shared-copy 64K (transfer) 9.18 µs   memcpy 1 1.61 ns   memcpy 4K 82.7 ns
 

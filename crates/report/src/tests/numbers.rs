@@ -6,7 +6,6 @@ use analysis::compare::{ComparisonOptions, compare};
 use analysis::summary::recompute;
 use model::record::Results;
 use model::results::{parse, to_line};
-use model::summary::HostView;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -91,7 +90,7 @@ fn no_number_of_a_file_breaks_what_is_made_of_it() {
 }
 
 fn fixture_lines() -> Vec<Value> {
-    let mut results = fixture::on_a_shared_host(HostView::Undisturbed, 0.5);
+    let mut results = fixture::on_a_shared_host(1.4);
     results.header.study = results_with_study().header.study;
     // A case of each kind is enough.
     results.records.truncate(4);

@@ -2,7 +2,6 @@
 
 use super::{PLAIN, columns, island, markdown, matrix, page, table};
 use crate::{Style, fixture};
-use model::summary::HostView;
 
 /// The lines of `text` that have `word`, with as many lines after each.
 fn around(text: &str, word: &str, after: usize) -> String {
@@ -12,53 +11,54 @@ fn around(text: &str, word: &str, after: usize) -> String {
 }
 
 #[test]
-fn the_views_of_each_case_fit_80_columns() {
-    let results = fixture::on_a_shared_host(HostView::Adjusted, 0.03);
+fn what_the_host_did_to_each_case_fits_80_columns() {
+    let results = fixture::on_a_shared_host(1.4);
     let text = table(&results, &PLAIN);
     assert!(text.lines().all(|line| columns(line) <= 80), "{text}");
-    insta::assert_snapshot!(around(&text, "latency, 1 byte, same-core (cpu 1), per round trip: views of the host", 5), @"
-    latency, 1 byte, same-core (cpu 1), per round trip: views of the host
-      mechanism                  undisturbed        adjusted        as found   share
-      shm-ring:wait=futex     2.14 µs ±0.9%   2.18 µs ±0.9%*  2.59 µs ±0.9%     3.0%
-      pipe                    2.83 µs  ±25%   2.89 µs  ±25%*  3.43 µs  ±25%     3.0%
-      unix-stream             4.78 µs  ±15%   4.87 µs  ±15%*  5.78 µs  ±15%     3.0%
+    insta::assert_snapshot!(around(&text, "latency, 1 byte, same-core (cpu 1), per round trip: the host", 5), @"
+    latency, 1 byte, same-core (cpu 1), per round trip: the host
+      mechanism                               calm  as found   speed     CPU    wake
+      shm-ring:wait=futex            2.13 µs ±8.1%   2.57 µs     86%    1.03       -
+      pipe                           3.29 µs  ±12%   3.96 µs     86%    1.03       -
+      unix-stream                    4.72 µs ±9.5%   5.73 µs     86%    1.03       -
     ");
-    insta::assert_snapshot!(around(&text, "undisturbed  slices", 6), @r"
-    undisturbed  slices beside which the host was at full speed; * marks the time
-                 that the tables show
-    adjusted     all slices, reduced to full speed by the slope of time over speed
-                 reading
-    as found     all slices as they were measured
-    share        the share of slices that were undisturbed
-    times        of 22 cases adjusted, reduced to full speed by the slope of time
+    insta::assert_snapshot!(around(&text, "the time that the tables show", 9), @"
+    calm      the time that the tables show: at the speed of the CPUs in the
+              calmest tenth of the run
+    as found  the median slice as it was measured
+    speed     of the CPUs beside the median slice, as a share of the fastest in
+              the run
+    CPU       how the time follows a slower CPU of the client: 1 as much as it
+    wake      how the time follows what it takes to wake a sleeper on the other
+              CPU
+    times     at the speed of the CPUs in the calmest tenth of the run, as the
+              model of the run has it
     ");
-    assert!(markdown(&results).contains(": views of the host"));
-    assert!(!table(&fixture::results(), &PLAIN).contains("views of the host"));
+    assert!(markdown(&results).contains(": the host"));
+    assert!(!table(&fixture::results(), &PLAIN).contains(": the host"));
 }
 
 #[test]
-fn the_matrix_says_in_a_line_how_fast_the_host_was() {
+fn the_matrix_says_in_a_line_what_the_host_did() {
     let style = Style { detail: false, ..PLAIN };
-    let note = |shown, share| {
-        let text = matrix(&fixture::on_a_shared_host(shown, share), &style);
-        around(&text, "full speed", 0).trim_start().to_owned()
-    };
-    insta::assert_snapshot!(note(HostView::Undisturbed, 0.4), @"times are of slices with the host at full speed");
-    insta::assert_snapshot!(note(HostView::Adjusted, 0.03), @"the host was seldom at full speed: of 13 times 13 are adjusted to it");
-    insta::assert_snapshot!(note(HostView::AsFound, 0.3), @"the host was not always at full speed: of 13 times 13 are as found");
-    insta::assert_snapshot!(note(HostView::AsFound, 0.0), @"the host was never at full speed: of 13 times 13 are as found");
-    assert!(!matrix(&fixture::results(), &style).contains("full speed"));
+    let text = matrix(&fixture::on_a_shared_host(1.4), &style);
+    insta::assert_snapshot!(around(&text, "calmest", 1), @"
+    times are those of the calmest tenth of the run; the median slice took 21%
+      longer, for the host was not always as fast
+    ");
+    // A host that did nothing needs no word.
+    assert!(!matrix(&fixture::on_a_shared_host(1.0), &style).contains("calmest"));
+    assert!(!matrix(&fixture::results(), &style).contains("calmest"));
 }
 
 #[test]
-fn the_page_has_the_views_and_a_picture_of_each_cases_slices() {
-    let data = island(&page(&fixture::on_a_shared_host(HostView::AsFound, 0.0)));
+fn the_page_has_what_the_host_did_and_a_picture_of_each_cases_slices() {
+    let data = island(&page(&fixture::on_a_shared_host(1.4)));
     let speed = &data["runs"][0]["speed"];
     let chart = speed["chart"].as_str().unwrap();
     assert!(chart.contains("CPU 1") && chart.contains("100%"), "{chart}");
     let row = &speed["blocks"][0]["rows"][0];
-    assert!(row["shown"].as_str().unwrap().starts_with("as-found: as they were measured"), "{row}");
-    insta::assert_snapshot!(row["cells"].to_string(), @r#"[[null,null],[null,null],["2.83 µs ±0.9%*",[2832.5,2806.6,2858.4]],["0.0%",0.0]]"#);
+    insta::assert_snapshot!(row["cells"].to_string(), @r#"[["2.33 µs ±8.1%",[2328.7,2148.4,2524.2]],["2.81 µs",2809.5],["86%",0.86124],["1.03",[1.0305,0.84414,1.2168]],[null,null]]"#);
     let slices = row["slices"].as_str().unwrap();
     // Five slices at full speed, five slower ones in the colour of their speed.
     assert!(slices.contains("undisturbed") && slices.contains("at 70% or more"), "{slices}");

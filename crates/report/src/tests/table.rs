@@ -26,28 +26,28 @@ fn the_table_in_80_columns() {
 
     latency, no payload, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches
-      eventfd            2.34 µs ±0.9%  3.79 µs  2.29 µs      2.00
-      floor: context-switch = 1.89 µs
+      eventfd            2.34 µs ±0.4%  3.79 µs  2.29 µs      2.00
+      floor: context-switch = 1.87 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches  ×floor
-      shm-ring:          2.14 µs ±0.9%  3.46 µs  2.10 µs      2.00    ×1.4
+      shm-ring:          2.14 µs ±0.4%  3.46 µs  2.10 µs      2.00    ×1.4
         wait=futex
-      pipe               2.83 µs  ±25%  4.58 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream        4.78 µs  ±15%  7.58 µs  4.68 µs      2.00    ×3.1  !
-      floor: context-switch + 4 × memcpy = 1.89 µs
+      pipe               3.21 µs  ±15%  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream        4.75 µs ±9.2%  7.58 µs  4.68 µs      2.00    ×3.1  !
+      floor: context-switch + 4 × memcpy = 1.88 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches  ×floor
-      pipe               3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  !m
-      fifo               3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  !m
-      unix-stream:       4.45 µs ±0.9%  7.20 µs  4.36 µs      2.00    ×2.3  c
+      pipe               3.77 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  !m
+      fifo               3.91 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  !m
+      unix-stream:       4.45 µs ±0.4%  7.20 µs  4.36 µs      2.00    ×2.3  c
         buffer=8M,
         wait=spin-then-
         block
       posix-mq                  failed        -        -         -       -
-      floor: context-switch + 4 × memcpy = 2.22 µs
+      floor: context-switch + 4 × memcpy = 2.21 µs
       m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60%
         of slices, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
@@ -57,35 +57,35 @@ fn the_table_in_80_columns() {
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism                     rate     time      cpu  switches  ×floor
-      shm-ring:          4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
+      shm-ring:          4.81 GB/s ±9.2%  13.6 µs  27.4 µs         0    ×1.5  !
         wait=spin
-      pipe:capacity=1M   2.10 GB/s ±0.9%  31.3 µs  30.7 µs      2.00    ×3.5
+      pipe:capacity=1M   2.10 GB/s ±0.4%  31.3 µs  30.7 µs      2.00    ×3.5
       floor: shared-copy = 9.08 µs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
       mechanism                     rate      p99      cpu  switches  ×floor   ×wake
-      shm-ring:          5.11 GB/s ±0.9%  20.7 µs  25.6 µs         0    ×1.4       -
+      shm-ring:          5.11 GB/s ±0.4%  20.7 µs  25.6 µs         0    ×1.4       -
         wait=spin
-      pipe:capacity=1M   1.71 GB/s ±0.9%  62.0 µs  37.6 µs      2.00    ×4.3    ×1.3
+      pipe:capacity=1M   1.71 GB/s ±0.4%  62.0 µs  37.6 µs      2.00    ×4.3    ×1.3
       floor: shared-copy = 9.18 µs; of those that sleep: remote-wake + shared-copy -
         cache-line = 29.2 µs
 
     cost, same-core (cpu 1), per operation
       operation                   time      cpu  switches
-      getpid             58.5 ns ±0.9%  28.7 ns      1.00
-      write-devnull 4K    214 ns ±0.9%   105 ns      1.00
+      getpid             58.5 ns ±0.4%  28.7 ns      1.00
+      write-devnull 4K    214 ns ±0.4%   105 ns      1.00
 
     floors: the least that this machine takes
       floor                        time                of one        on
-      null               0.424 ns ±0.9%            round trip     cpu 1
-      syscall             61.5 ns ±0.9%             operation     cpu 1
-      context-switch      1.89 µs  ±15%            round trip     cpu 1  !
-      cache-line           143 ns ±0.9%            round trip  cpus 1,0
-      remote-wake         20.2 µs ±0.9%            round trip  cpus 1,0
-      shared-copy 64K     9.08 µs ±0.9%               message  cpus 1,0
-      shared-copy 64K     9.18 µs ±0.9%  acknowledged message  cpus 1,0
-      memcpy 1            1.61 ns ±0.9%             operation     cpu 1
-      memcpy 4K           82.7 ns ±0.9%             operation     cpu 1
+      null               0.424 ns ±0.4%            round trip     cpu 1
+      syscall             61.5 ns ±0.4%             operation     cpu 1
+      context-switch      1.87 µs ±9.2%            round trip     cpu 1  !
+      cache-line           143 ns ±0.4%            round trip  cpus 1,0
+      remote-wake         20.2 µs ±0.4%            round trip  cpus 1,0
+      shared-copy 64K     9.08 µs ±0.4%               message  cpus 1,0
+      shared-copy 64K     9.18 µs ±0.4%  acknowledged message  cpus 1,0
+      memcpy 1            1.61 ns ±0.4%             operation     cpu 1
+      memcpy 4K           82.7 ns ±0.4%             operation     cpu 1
 
     notes
       ±       half the 95% interval of the median
@@ -93,8 +93,6 @@ fn the_table_in_80_columns() {
               together
       cpu     CPU time of both endpoints; switches: context switches of both
       ×floor  time over that of the floor beside it; median over slices
-      drift   what dividing by the floor leaves of the variance of the time: 0
-              nothing, 1 all of it
       ×wake   time over that of the floor that wakes a sleeper on the other CPU;
               only of cases that sleep
       !       unsettled: the 95% interval is wider than was asked for; give it more
@@ -127,25 +125,25 @@ fn the_table_in_120_columns() {
 
     latency, no payload, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches
-      eventfd                             2.34 µs ±0.9%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00
-      floor: context-switch = 1.89 µs
+      eventfd                             2.34 µs ±0.4%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00
+      floor: context-switch = 1.87 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
-      shm-ring:wait=futex                 2.14 µs ±0.9%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00    ×1.4
-      pipe                                2.83 µs  ±25%  1.42 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream                         4.78 µs  ±15%  2.39 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
-      floor: context-switch + 4 × memcpy = 1.89 µs
+      shm-ring:wait=futex                 2.14 µs ±0.4%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00    ×1.4
+      pipe                                3.21 µs  ±15%  1.60 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream                         4.75 µs ±9.2%  2.37 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
+      floor: context-switch + 4 × memcpy = 1.88 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
-      pipe                                3.32 µs  ±25%  1.66 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×1.7  !m
-      fifo                                3.45 µs  ±25%  1.72 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×1.8  !m
-      unix-stream:buffer=8M,              4.45 µs ±0.9%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00    ×2.3  c
+      pipe                                3.77 µs  ±15%  1.88 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×1.7  !m
+      fifo                                3.91 µs  ±15%  1.95 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×1.8  !m
+      unix-stream:buffer=8M,              4.45 µs ±0.4%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00    ×2.3  c
         wait=spin-then-block
       posix-mq                                   failed        -        -        -        -         -       -
-      floor: context-switch + 4 × memcpy = 2.22 µs
+      floor: context-switch + 4 × memcpy = 2.21 µs
       m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60% of slices, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M, got 416K
       posix-mq failed: mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to
@@ -153,39 +151,38 @@ fn the_table_in_120_columns() {
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism                                      rate     time      cpu  switches  ×floor
-      shm-ring:wait=spin                  4.78 GB/s  ±15%  13.7 µs  27.4 µs         0    ×1.5  !
-      pipe:capacity=1M                    2.10 GB/s ±0.9%  31.3 µs  30.7 µs      2.00    ×3.5
+      shm-ring:wait=spin                  4.81 GB/s ±9.2%  13.6 µs  27.4 µs         0    ×1.5  !
+      pipe:capacity=1M                    2.10 GB/s ±0.4%  31.3 µs  30.7 µs      2.00    ×3.5
       floor: shared-copy = 9.08 µs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
       mechanism                                      rate     time      p99    p99.9      cpu  switches  ×floor   ×wake
-      shm-ring:wait=spin                  5.11 GB/s ±0.9%  12.8 µs  20.7 µs  20.9 µs  25.6 µs         0    ×1.4       -
-      pipe:capacity=1M                    1.71 GB/s ±0.9%  38.3 µs  62.0 µs  62.7 µs  37.6 µs      2.00    ×4.3    ×1.3
+      shm-ring:wait=spin                  5.11 GB/s ±0.4%  12.8 µs  20.7 µs  20.9 µs  25.6 µs         0    ×1.4       -
+      pipe:capacity=1M                    1.71 GB/s ±0.4%  38.3 µs  62.0 µs  62.7 µs  37.6 µs      2.00    ×4.3    ×1.3
       floor: shared-copy = 9.18 µs; of those that sleep: remote-wake + shared-copy - cache-line = 29.2 µs
 
     cost, same-core (cpu 1), per operation
       operation                                    time      cpu  switches
-      getpid                              58.5 ns ±0.9%  28.7 ns      1.00
-      write-devnull 4K                     214 ns ±0.9%   105 ns      1.00
+      getpid                              58.5 ns ±0.4%  28.7 ns      1.00
+      write-devnull 4K                     214 ns ±0.4%   105 ns      1.00
 
     floors: the least that this machine takes
       floor                                         time                of one        on
-      null                                0.424 ns ±0.9%            round trip     cpu 1
-      syscall                              61.5 ns ±0.9%             operation     cpu 1
-      context-switch                       1.89 µs  ±15%            round trip     cpu 1  !
-      cache-line                            143 ns ±0.9%            round trip  cpus 1,0
-      remote-wake                          20.2 µs ±0.9%            round trip  cpus 1,0
-      shared-copy 64K                      9.08 µs ±0.9%               message  cpus 1,0
-      shared-copy 64K                      9.18 µs ±0.9%  acknowledged message  cpus 1,0
-      memcpy 1                             1.61 ns ±0.9%             operation     cpu 1
-      memcpy 4K                            82.7 ns ±0.9%             operation     cpu 1
+      null                                0.424 ns ±0.4%            round trip     cpu 1
+      syscall                              61.5 ns ±0.4%             operation     cpu 1
+      context-switch                       1.87 µs ±9.2%            round trip     cpu 1  !
+      cache-line                            143 ns ±0.4%            round trip  cpus 1,0
+      remote-wake                          20.2 µs ±0.4%            round trip  cpus 1,0
+      shared-copy 64K                      9.08 µs ±0.4%               message  cpus 1,0
+      shared-copy 64K                      9.18 µs ±0.4%  acknowledged message  cpus 1,0
+      memcpy 1                             1.61 ns ±0.4%             operation     cpu 1
+      memcpy 4K                            82.7 ns ±0.4%             operation     cpu 1
 
     notes
       ±       half the 95% interval of the median
       p99     99% of iterations take at most this; every iteration timed, all trials together
       cpu     CPU time of both endpoints; switches: context switches of both
       ×floor  time over that of the floor beside it; median over slices
-      drift   what dividing by the floor leaves of the variance of the time: 0 nothing, 1 all of it
       ×wake   time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep
       !       unsettled: the 95% interval is wider than was asked for; give it more --time, or measure fewer cases
       m       two modes: the slices fall into a fast and a slow group; the fast mode is the mechanism undisturbed; quiet the
@@ -207,14 +204,14 @@ fn colour_adds_only_escapes() {
     insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @"
     latency, 4K, same-core (cpu 1), per round tripESC[0m
     ESC[2m  mechanism             round trip      p99      cpu  switches  ×floorESC[0m
-      pipe               3.32 µs  ±25%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
-      fifo               3.45 µs  ±25%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
-      unix-stream:       4.45 µs ±0.9%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
+      pipe               3.77 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
+      fifo               3.91 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
+      unix-stream:       4.45 µs ±0.4%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
         buffer=8M,
         wait=spin-then-
         block
     ESC[31m  posix-mq                  failed        -        -         -       -ESC[0m
-      floor: context-switch + 4 × memcpy = 2.22 µs
+      floor: context-switch + 4 × memcpy = 2.21 µs
       m two modes: pipe 3.31 µs in 60% of slices, else 4.97 µs; fifo 3.44 µs in 60%
         of slices, else 5.15 µs
       c clamped: unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M,
@@ -249,13 +246,13 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every
                   iteration adds 1.2% (median over cases)
       floors      as first measured: null latency 1 same-core 0.424 ns, syscall cost
-                  same-core 61.5 ns, context-switch latency 1 same-core 1.89 µs
+                  same-core 61.5 ns, context-switch latency 1 same-core 1.87 µs
       note        the last line was cut off; it is left out
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism       round trip    rtt/2      p99      cpu  switches  ×floor
-      pipe         2.83 µs  ±25%  1.42 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream  4.78 µs  ±15%  2.39 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
+      pipe         3.21 µs  ±15%  1.60 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream  4.75 µs ±9.2%  2.37 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
@@ -265,8 +262,6 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
               together
       cpu     CPU time of both endpoints; switches: context switches of both
       ×floor  time over that of the floor beside it; median over slices
-      drift   what dividing by the floor leaves of the variance of the time: 0
-              nothing, 1 all of it
       !       unsettled: the 95% interval is wider than was asked for; give it more
               --time, or measure fewer cases
       m       two modes: the slices fall into a fast and a slow group; the fast mode

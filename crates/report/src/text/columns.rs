@@ -108,14 +108,13 @@ const LATENCY: &[Column] = &[
     JAIN,
     FLOOR,
     WAKE_FLOOR,
-    DRIFT,
 ];
 
 const THROUGHPUT: &[Column] =
-    &[RATE, TIME, LOST, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR, WAKE_FLOOR, DRIFT];
+    &[RATE, TIME, LOST, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR, WAKE_FLOOR];
 
 const TRANSFER: &[Column] =
-    &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR, WAKE_FLOOR, DRIFT];
+    &[RATE, TIME.spare(), P99, P999, CPU, SWITCHES, FAULTS, LEAST, MOST, JAIN, FLOOR, WAKE_FLOOR];
 
 /// Of setting something up: user and system time are as important as how long it takes.
 const SET_UP: &[Column] = &[
@@ -132,7 +131,6 @@ const SET_UP: &[Column] = &[
     FAULTS,
     FLOOR,
     WAKE_FLOOR,
-    DRIFT,
 ];
 
 const COST: &[Column] = &[SETTLED_TIME, CPU, SWITCHES, FAULTS];
@@ -186,10 +184,6 @@ const FLOOR: Column = Column::number("×floor", Kind::Multiple, |s| s.floor_mult
 
 const WAKE_FLOOR: Column = Column::number("×wake", Kind::Multiple, |s| s.wake_floor_multiple)
     .meaning("time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep");
-const DRIFT: Column = Column::number("drift", Kind::Index, |s| s.floor_drift.and_then(alone))
-    .meaning("what dividing by the floor leaves of the variance of the time: 0 nothing, 1 all of it")
-    .spare();
-
 /// A number without an interval.
 fn alone(value: f64) -> Option<Estimate> {
     Some(Estimate { median: value, interval: None })

@@ -238,7 +238,7 @@ fn steps(rows: &[&Numbered<'_>]) -> Vec<String> {
 /// What the columns and the signs mean, for those that occur.
 fn notes(results: &Results, blocks: &[Block], views: &[Block]) -> Vec<(String, String)> {
     let spread = ("±".to_owned(), "half the 95% interval of the median".to_owned());
-    let times = views::lines(results).into_iter().map(|line| ("times".to_owned(), line));
+    let times = views::state(results).map(|state| ("times".to_owned(), state.to_owned()));
     let warnings = results.records.iter().flat_map(|record| &record.warnings);
     let kinds = grouped(warnings.map(|warning| (marks::mark(warning), warning.advice())));
     let signs = kinds.into_iter().map(|(mark, advice)| {

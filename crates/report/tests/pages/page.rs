@@ -9,7 +9,6 @@ use analysis::analysed::AnalysedResults;
 use analysis::study::evaluated::EvaluatedStudy;
 use model::Placement;
 use model::record::{Fact, Outcome, Results};
-use model::summary::HostView;
 use model::warning::Warning;
 use report::{Style, html, table};
 use serde_json::{Value, json};
@@ -122,9 +121,9 @@ fn charts_draw_what_was_measured() {
 
 /// Slow: it opens a browser.
 #[test]
-fn the_speed_of_the_host_is_drawn_and_each_case_has_its_views_and_slices() {
+fn the_speed_of_the_host_is_drawn_and_each_case_has_its_slices() {
     let Some(mut browser) = browser() else { return };
-    let results = fixture::on_a_shared_host(HostView::Adjusted, 0.03);
+    let results = fixture::on_a_shared_host(1.4);
     open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
     let drawn = "Promise.all([...document.querySelectorAll('#speed img')].map((i) => i.decode().then(() => i.naturalWidth > 0)))";
     assert_eq!(browser.evaluate(drawn), json!([true]));
@@ -135,7 +134,7 @@ fn the_speed_of_the_host_is_drawn_and_each_case_has_its_views_and_slices() {
     let all = browser.evaluate(drawn);
     assert_eq!(all, json!(vec![true; 1 + rows]));
     let words = browser.evaluate("byId('speed').innerText");
-    assert!(words.as_str().unwrap().contains("adjusted: reduced to full speed"), "{words}");
+    assert!(words.as_str().unwrap().contains("as found"), "{words}");
     assert_clean(&mut browser);
     keep("speed.png", &browser.screenshot());
 }
