@@ -96,12 +96,6 @@ impl FullSpeed {
     pub fn fraction(&self, case: &Case, sample: &Sample) -> Option<f64> {
         self.beside(case, sample).map(|slice| slice.speed)
     }
-
-    /// Whether both readings of each CPU that a sample of `case` used are within [`UNDISTURBED_WITHIN`] of full speed, and those
-    /// of their pair within [`PAIR_WITHIN`]; `None` without readings.
-    pub fn undisturbed(&self, case: &Case, sample: &Sample) -> Option<bool> {
-        self.beside(case, sample).map(|slice| slice.undisturbed)
-    }
 }
 
 /// How fast the host was beside one slice.
@@ -109,7 +103,8 @@ impl FullSpeed {
 pub struct SliceSpeed {
     /// The speed of the slowest of what the slice used, as a fraction of full speed.
     pub speed: f64,
-    /// Whether all readings are as near to full speed as [`FullSpeed::undisturbed`] says.
+    /// Whether both readings of each CPU that it used are within [`UNDISTURBED_WITHIN`] of full speed, and those of their pair within
+    /// [`PAIR_WITHIN`].
     pub undisturbed: bool,
     /// The logarithm of the readings of the CPUs over full speed, a mean where there are two.
     pub cpus: f64,

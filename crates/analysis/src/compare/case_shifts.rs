@@ -1,6 +1,6 @@
 //! The shifts of one case between two sides: of its time, and of its time as a multiple of floors.
 
-use super::chosen_pair::{ChosenPair, ChosenSides, Multiples, shift_of};
+use super::chosen_pair::{ChosenPair, Multiples, shift_of};
 use super::references::Reference;
 use super::run_variance::RunVariance;
 use super::statistics::Shift;
@@ -31,19 +31,7 @@ pub(super) struct CaseShifts<'a> {
 impl<'a> CaseShifts<'a> {
     /// `None` where a side has too few trials.
     pub(super) fn of(pair: &ChosenPair<'_>, references: &[Reference<'a>]) -> Option<Self> {
-        let time = pair.shown.shift(|_, _, _| Some(1.0))?;
-        let of = pair.of_multiples().map(|sides| Self::with_multiples(pair.case, time, sides, references));
-        let error = |of: &Self| of.adjusted.map_or(f64::INFINITY, |(_, shift)| shift.error());
-        of.min_by(|one, other| error(one).total_cmp(&error(other)))
-    }
-
-    /// With the multiples of `sides`.
-    fn with_multiples(
-        case: &Case,
-        time: Shift,
-        sides: &ChosenSides<'_>,
-        references: &[Reference<'a>],
-    ) -> Self {
+        let (case, time, sides) = (pair.case, pair.time?, &pair.slices);
         let of_floor = |by: &'a str, floor_ns: fn(&Sample) -> Option<f64>| {
             let multiples = sides.trials(|_, _, sample| floor_ns(sample));
             Some(((by, shift_of(&multiples)?), multiples))
@@ -69,7 +57,7 @@ impl<'a> CaseShifts<'a> {
             Some((adjusted, multiples)) => (Some(adjusted), multiples),
             None => (stand_in(), Multiples::default()),
         };
-        Self { time, adjusted, multiples, floor_is_alike, others }
+        Some(Self { time, adjusted, multiples, floor_is_alike, others })
     }
 }
 

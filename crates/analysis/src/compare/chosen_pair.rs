@@ -1,24 +1,24 @@
-//! The slices of one case by which it is compared: those at full speed, and all.
+//! One case of both sides, as it is compared: what the model of each run says of its time, and the slices of its multiples.
 
 use super::pairing::{CasePair, CaseRuns};
 use super::statistics::{FEWEST_TRIALS, Shift};
-use crate::host_speed::FullSpeed;
+use crate::interval::MeanError;
+use crate::run::{HostState, RunModel, RunSlices};
 use crate::stats;
 use model::case::Case;
 use model::inject::Inject;
-use model::record::{Outcome, Record};
+use model::record::{Outcome, Record, Results};
 use model::sample::Sample;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The slices of one case by which it is compared.
+/// One case of both sides.
 pub(super) struct ChosenPair<'a> {
     pub(super) case: &'a Case,
-    /// Whether its times are those at full speed, or all.
-    pub(super) at_full_speed: bool,
-    /// The slices of which that says the times.
-    pub(super) shown: ChosenSides<'a>,
-    /// All slices, where those are fewer.
-    all: Option<ChosenSides<'a>>,
+    /// ln B − ln A of its times at one state of the host; `None` where a side has too few trials.
+    pub(super) time: Option<Shift>,
+    pub(super) slices: ChosenSides<'a>,
+    /// What each run of A and of B found by itself, in nanoseconds.
+    pub(super) found_ns: [Vec<f64>; 2],
     /// The delay that was injected in each side.
     pub(super) injects: [Option<Inject>; 2],
     /// Why runs of A and of B failed to measure it.
@@ -28,38 +28,52 @@ pub(super) struct ChosenPair<'a> {
 /// Slices of each run of A and of B, with the number of the run.
 pub(super) struct ChosenSides<'a>(pub(super) [Vec<(usize, Vec<&'a Sample>)>; 2]);
 
-impl<'a> ChosenPair<'a> {
-    /// Times are of the undisturbed slices, where every run has enough trials with some: those of a slow minute are then not compared
-    /// with those of a fast one. They are of all slices elsewhere.
-    pub(super) fn of(pair: &CasePair<'a>, full_speeds: [&[FullSpeed]; 2]) -> Self {
-        let undisturbed = |side: usize, runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
-            let chosen = runs.records.iter().map(|(run, record)| {
-                let full_speed = &full_speeds[side][*run];
-                let is_undisturbed =
-                    |sample: &&Sample| full_speed.undisturbed(&record.case, sample) == Some(true);
-                (*run, record.samples.iter().filter(is_undisturbed).collect())
-            });
-            chosen.collect()
+/// The models of the runs of A and of B: each at its own state of the host, and all at one.
+pub(super) struct SideModels {
+    pub(super) own: [Vec<RunModel>; 2],
+    pub(super) together: [Vec<RunModel>; 2],
+}
+
+impl SideModels {
+    /// Of the runs of A and of B. The one state is the middle of those of all runs.
+    pub(super) fn of(sides: [&[Results]; 2]) -> Self {
+        let slices = sides.map(|runs| runs.iter().map(RunSlices::of_results).collect::<Vec<_>>());
+        let states: Vec<HostState> = slices.iter().flatten().map(RunSlices::calm_state).collect();
+        let state = HostState::middle(&states);
+        let fitted = |fit: &dyn Fn(&RunSlices) -> RunModel| {
+            slices.each_ref().map(|runs| runs.iter().map(fit).collect::<Vec<_>>())
         };
+        Self { own: fitted(&RunModel::of), together: fitted(&|slices| RunModel::at(slices, &state)) }
+    }
+}
+
+impl<'a> ChosenPair<'a> {
+    /// Of the runs of `pair`, which have `models`.
+    pub(super) fn of(pair: &CasePair<'a>, models: &SideModels) -> Self {
         let all = |runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
             runs.records.iter().map(|(run, record)| (*run, record.samples.iter().collect())).collect()
         };
-        let undisturbed = [undisturbed(0, &pair.a), undisturbed(1, &pair.b)];
-        let all = ChosenSides([all(&pair.a), all(&pair.b)]);
-        let (at_full_speed, shown, all) =
-            match undisturbed.iter().flatten().all(|(_, samples)| trials(samples) >= FEWEST_TRIALS) {
-                true => (true, ChosenSides(undisturbed), Some(all)),
-                false => (false, all, None),
+        let slices = ChosenSides([all(&pair.a), all(&pair.b)]);
+        let found = |side: usize, runs: &CaseRuns<'a>| -> Vec<f64> {
+            let of_run = |(run, record): &(usize, &Record)| models.own[side][*run].time_ns(&record.case);
+            runs.records.iter().filter_map(of_run).map(|time| time.median).collect()
+        };
+        let times = |side: usize, runs: &CaseRuns<'a>| -> Vec<MeanError> {
+            let has_enough = |(_, record): &&(usize, &Record)| {
+                trials(&record.samples.iter().collect::<Vec<_>>()) >= FEWEST_TRIALS
             };
-        let injects = [&pair.a, &pair.b].map(|side| side.case().inject);
-        let failures = [failures(&pair.a), failures(&pair.b)];
-        Self { case: pair.a.case(), at_full_speed, shown, all, injects, failures }
-    }
-
-    /// The slices whose multiples of a floor may be compared: a floor is as fast or slow as the host is beside it, so that those of a
-    /// slow minute do as well.
-    pub(super) fn of_multiples(&self) -> impl Iterator<Item = &ChosenSides<'a>> {
-        std::iter::once(&self.shown).chain(&self.all)
+            let of_run =
+                |(run, record): &(usize, &Record)| models.together[side][*run].log_time(&record.case);
+            runs.records.iter().filter(has_enough).filter_map(of_run).collect()
+        };
+        Self {
+            case: pair.a.case(),
+            time: Shift::between(&times(0, &pair.a), &times(1, &pair.b)),
+            found_ns: [found(0, &pair.a), found(1, &pair.b)],
+            slices,
+            injects: [&pair.a, &pair.b].map(|side| side.case().inject),
+            failures: [failures(&pair.a), failures(&pair.b)],
+        }
     }
 
     /// What was injected, where the sides differ in it: the name of a case is A's.
@@ -95,7 +109,7 @@ pub(super) fn shift_of(multiples: &Multiples) -> Option<Shift> {
         runs.iter().map(|(_, trials)| trials.iter().map(|trial| trial.log).collect()).collect()
     };
     let [a, b] = multiples;
-    Shift::between(&logs(a), &logs(b))
+    Shift::between_trials(&logs(a), &logs(b))
 }
 
 fn failures<'a>(runs: &CaseRuns<'a>) -> Vec<&'a str> {

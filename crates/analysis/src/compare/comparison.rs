@@ -1,7 +1,7 @@
 //! The runs of two sides compared, case by case.
 
 use super::case_shifts::CaseShifts;
-use super::chosen_pair::ChosenPair;
+use super::chosen_pair::{ChosenPair, SideModels};
 use super::common_wander::common_wander;
 use super::discoveries::levels;
 use super::options::ComparisonOptions;
@@ -12,7 +12,6 @@ use super::run_estimate::{run_variance, run_variance_of_multiples};
 use super::statistics::{Caution, Shift};
 use super::totals::{differences, notes, totals};
 use super::verdict::{JudgedCase, judge_case, judge_floor};
-use crate::host_speed::FullSpeed;
 use crate::missed_settings::missed_in_records;
 use model::record::Results;
 use model::units::Percent;
@@ -21,13 +20,12 @@ use model::units::Percent;
 /// `Case::key`, and where several share one, by CPUs.
 pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comparison {
     let (pairs, only_in_a, only_in_b) = pair(a, b);
-    let full_speeds = [a, b].map(|runs| runs.iter().map(FullSpeed::of).collect::<Vec<_>>());
+    let models = SideModels::of([a, b]);
     let (floors, cases): (Vec<CasePair<'_>>, Vec<CasePair<'_>>) =
         pairs.into_iter().partition(CasePair::is_floor);
     let references: Vec<Reference<'_>> = floors.iter().filter_map(Reference::of).collect();
-    let full_speeds = full_speeds.each_ref().map(Vec::as_slice);
-    let cases: Vec<ChosenPair<'_>> = cases.iter().map(|pair| ChosenPair::of(pair, full_speeds)).collect();
-    let floors: Vec<ChosenPair<'_>> = floors.iter().map(|pair| ChosenPair::of(pair, full_speeds)).collect();
+    let cases: Vec<ChosenPair<'_>> = cases.iter().map(|pair| ChosenPair::of(pair, &models)).collect();
+    let floors: Vec<ChosenPair<'_>> = floors.iter().map(|pair| ChosenPair::of(pair, &models)).collect();
     let shifts_of = |pairs: &[ChosenPair<'_>]| -> Vec<Option<CaseShifts<'_>>> {
         pairs.iter().map(|pair| CaseShifts::of(pair, &references)).collect()
     };

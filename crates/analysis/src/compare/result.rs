@@ -98,8 +98,6 @@ pub struct ComparedCase {
     pub key: String,
     /// The case as A has it.
     pub case: Case,
-    /// Whether only the slices beside which the host was at full speed are compared, or all.
-    pub at_full_speed: bool,
     /// What A measured.
     pub a: RunMedian,
     /// What B measured.
@@ -121,7 +119,8 @@ pub struct ComparedCase {
 /// What the runs of one side measured of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RunMedian {
-    /// The median of the slices that are compared, in nanoseconds per iteration; absent without any.
+    /// What the run found, in nanoseconds per iteration, at the state of the host that it was in; of several runs the median. Absent
+    /// without slices.
     pub median_ns: Option<f64>,
     /// How many runs.
     pub runs: u32,

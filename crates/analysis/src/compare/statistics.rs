@@ -65,9 +65,8 @@ impl std::ops::Add for Replicates {
 }
 
 impl SideMean {
-    /// Of the logarithms of each run that has enough; `None` where no run has.
-    fn of(runs: &[Vec<f64>]) -> Option<Self> {
-        let runs: Vec<MeanError> = runs.iter().filter_map(|logs| MeanError::of_trials(logs)).collect();
+    /// Of what each run says; `None` of no run.
+    fn of(runs: &[MeanError]) -> Option<Self> {
         let count = runs.len() as f64;
         let sum = |of: &dyn Fn(&MeanError) -> f64| runs.iter().map(of).sum::<f64>();
         let means: Vec<f64> = runs.iter().map(|run| run.mean).collect();
@@ -100,7 +99,15 @@ pub(super) struct Shift {
 
 impl Shift {
     /// Between the logarithms of the runs of two sides, each in time order; `None` where a side has too few.
-    pub(super) fn between(a: &[Vec<f64>], b: &[Vec<f64>]) -> Option<Self> {
+    pub(super) fn between_trials(a: &[Vec<f64>], b: &[Vec<f64>]) -> Option<Self> {
+        let means = |runs: &[Vec<f64>]| -> Vec<MeanError> {
+            runs.iter().filter_map(|logs| MeanError::of_trials(logs)).collect()
+        };
+        Self::between(&means(a), &means(b))
+    }
+
+    /// Between what the runs of two sides say; `None` where no run of a side does.
+    pub(super) fn between(a: &[MeanError], b: &[MeanError]) -> Option<Self> {
         let (a, b) = (SideMean::of(a)?, SideMean::of(b)?);
         Some(Self {
             log: b.mean - a.mean,
@@ -109,11 +116,6 @@ impl Shift {
             run_share: 1.0 / a.runs + 1.0 / b.runs,
             replicates: a.replicates + b.replicates,
         })
-    }
-
-    /// Half the width of its interval, were there no variance between runs.
-    pub(super) fn error(self) -> f64 {
-        student_quantile(MISS / 2.0, self.variance.powi(2) / self.spread) * self.variance.sqrt()
     }
 
     /// Its variance with that between runs in it, and the degrees of freedom by Welch and Satterthwaite.

@@ -113,7 +113,7 @@ fn another_floor_can_explain_a_change_that_the_own_floor_does_not_share() {
 fn a_time_that_wanders_is_told_by_a_floor_that_does_as_the_case_does_and_by_no_other() {
     // Both move between two speeds every ten trials; B takes 15% more in either.
     let wandering = |factor: f64, cpus: CpuPair| {
-        let speed = |round: u32| if (round / 10).is_multiple_of(2) { 1.0 } else { 1.5 };
+        let speed = |round: u32| if (round / 10).is_multiple_of(2) { 1.0 } else { 2.5 };
         let samples = (0..40).map(|round| {
             let ripple = 1.0 + 0.002 * f64::from(round * 7 % 5);
             testing::sample(round, 1000.0 * factor * ripple * speed(round), Some(500.0 * speed(round)))
@@ -444,7 +444,7 @@ fn where_there_are_no_replicates_most_cases_say_how_much_runs_differ() {
 }
 
 #[test]
-fn slices_at_full_speed_are_compared_where_both_sides_have_them() {
+fn runs_are_compared_at_one_state_of_the_host() {
     // B ran while the host was slow for two thirds of the time; at full speed both take the same.
     let run = |slow_trials: u32| {
         let sample = |nth: u32| {
@@ -458,6 +458,7 @@ fn slices_at_full_speed_are_compared_where_both_sides_have_them() {
         Results { records: vec![record], ..testing::results() }
     };
     let case = only_case(&run(0), &run(2));
-    assert_eq!((case.at_full_speed, case.verdict), (true, ComparisonVerdict::NoDifference), "{case:?}");
-    assert_eq!((case.a.trials, case.b.trials), (60, 20));
+    assert_eq!(case.verdict, ComparisonVerdict::NoDifference, "{case:?}");
+    let found = case.ratio.unwrap().ratio;
+    assert!((found - 1.0).abs() < 0.01, "{found}");
 }

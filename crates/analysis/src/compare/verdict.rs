@@ -182,7 +182,7 @@ fn too_few_trials(pair: &ChosenPair<'_>) -> String {
             format!("{side} has {most} of the {FEWEST_TRIALS} trials needed{failure}{time}")
         })
     };
-    let [a, b] = &pair.shown.0;
+    let [a, b] = &pair.slices.0;
     let [failures_a, failures_b] = &pair.failures;
     let reasons: Vec<String> =
         [of("A", a, failures_a), of("B", b, failures_b)].into_iter().flatten().collect();
@@ -197,11 +197,10 @@ fn judged_case(
     judgement: Judgement,
 ) -> JudgedCase {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let median = |runs: &[(usize, Vec<&Sample>)]| {
-        let samples = || runs.iter().flat_map(|(_, samples)| samples);
-        let iterations_ns: Vec<f64> = samples().map(|sample| sample.iteration_ns()).collect();
+    let of_side = |side: usize| {
+        let runs = &pair.slices.0[side];
         RunMedian {
-            median_ns: stats::median(&iterations_ns),
+            median_ns: stats::median(&pair.found_ns[side]),
             runs: count(runs.len()),
             trials: count(runs.iter().map(|(_, samples)| trials(samples)).sum()),
         }
@@ -211,9 +210,8 @@ fn judged_case(
         compared: ComparedCase {
             key: pair.case.key(),
             case: pair.case.clone(),
-            at_full_speed: pair.at_full_speed,
-            a: median(&pair.shown.0[0]),
-            b: median(&pair.shown.0[1]),
+            a: of_side(0),
+            b: of_side(1),
             ratio: time.map(ShiftEstimate::ratio),
             adjusted: adjusted
                 .map(|(by, estimate)| AdjustedRatio { by: by.to_owned(), ratio: estimate.ratio() }),

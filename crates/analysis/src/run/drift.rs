@@ -10,21 +10,62 @@ const FEWEST_WINDOWS: usize = 3;
 /// With fewer slices the middle of a window varies by chance.
 const FEWEST_SLICES: usize = 20;
 
-/// The variance of what windows of a run differ by, less what they do by chance. Each slice has its time, what the model leaves of
-/// it, and what that is worth.
-pub(super) fn drift(slices: impl Iterator<Item = (u64, f64, f64)>) -> f64 {
-    let mut windows: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
-    for (started_ns, left, worth) in slices {
-        let (count, sum, worths) = windows.entry(started_ns / WINDOW_NS).or_default();
-        *count += 1;
-        *sum += left * worth;
-        *worths += worth;
+/// The window of a run in which something began so many nanoseconds after it: of a run of days, all of the last are one.
+pub(super) fn window_of(started_ns: u64) -> usize {
+    const MOST: u64 = 20_000;
+    (started_ns / WINDOW_NS).min(MOST) as usize
+}
+
+/// What moves all cases together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Drift {
+    /// By window, as logarithms.
+    moved: Vec<f64>,
+    /// The variance from window to window.
+    pub(super) variance: f64,
+}
+
+/// The sums of one window.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    slices: usize,
+    sum: f64,
+    worth: f64,
+}
+
+impl Drift {
+    /// What a slice is off by that began in a window.
+    pub(super) fn at(&self, window: usize) -> f64 {
+        self.moved.get(window).copied().unwrap_or_default()
     }
-    let windows = windows.into_values().filter(|(count, ..)| *count >= FEWEST_SLICES);
-    let (means, by_chance): (Vec<f64>, Vec<f64>) =
-        windows.map(|(_, sum, worth)| (sum / worth, 1.0 / worth)).unzip();
-    if means.len() < FEWEST_WINDOWS {
-        return 0.0;
+
+    /// Takes what is left of each slice when all else is taken off, with its window and what it is worth: 1 over a variance. A window moves as
+    /// much as its slices say, drawn to 0 as far as chance may have made that.
+    pub(super) fn update(&mut self, slices: impl Iterator<Item = (usize, f64, f64)>) {
+        let mut windows: BTreeMap<usize, Window> = BTreeMap::new();
+        for (at, left, worth) in slices {
+            let window = windows.entry(at).or_default();
+            window.slices += 1;
+            window.sum += left * worth;
+            window.worth += worth;
+        }
+        windows.retain(|_, window| window.slices >= FEWEST_SLICES);
+        self.moved.clear();
+        if windows.len() < FEWEST_WINDOWS {
+            self.variance = 0.0;
+            return;
+        }
+        let means: Vec<f64> = windows.values().map(|window| window.sum / window.worth).collect();
+        let by_chance: Vec<f64> = windows.values().map(|window| 1.0 / window.worth).collect();
+        self.variance = (stats::deviation(&means).powi(2) - stats::mean(&by_chance)).max(0.0);
+        let all: f64 = windows.values().map(|window| window.worth).sum();
+        let mut moved = vec![0.0; windows.keys().next_back().map_or(0, |last| last + 1)];
+        let mut middle = 0.0;
+        for ((at, window), mean) in windows.iter().zip(means) {
+            moved[*at] = mean * self.variance / (self.variance + 1.0 / window.worth);
+            middle += moved[*at] * window.worth / all;
+        }
+        // What moves all windows alike is in the levels of the cases.
+        self.moved = moved.into_iter().map(|moved| moved - middle).collect();
     }
-    (stats::deviation(&means).powi(2) - stats::mean(&by_chance)).max(0.0)
 }

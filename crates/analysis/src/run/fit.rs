@@ -6,6 +6,7 @@
 //! expectation and maximisation, and those of a case are drawn to those of its group as far as it has few slices.
 //! Cases know of each other only through the slopes of the group, so that each step solves small systems.
 
+use super::drift::Drift;
 use crate::stats;
 use nalgebra::{SMatrix, SVector};
 
@@ -48,6 +49,8 @@ const LEAST_VARIANCE: f64 = 1e-8;
 pub(super) struct Slice {
     /// The trial, by its number among those of its case.
     pub(super) trial: usize,
+    /// The window of the run in which it began.
+    pub(super) window: usize,
     pub(super) log_time: f64,
     /// The logarithms of the readings over those of the reference state; 0 where there is none.
     pub(super) readings: [f64; READINGS],
@@ -64,8 +67,6 @@ pub(super) struct Effect {
     shared: Readings,
     /// Its slopes, with those of the group in them, and their variances.
     pub(super) slopes: [(f64, f64); READINGS],
-    /// What the readings leave of each of its slices, and what that is worth: 1 over a variance.
-    pub(super) residuals: Vec<(f64, f64)>,
     pub(super) trials: usize,
 }
 
@@ -76,6 +77,8 @@ pub(super) struct GroupFit {
     pub(super) effects: Vec<Effect>,
     /// The covariance of the group's slopes.
     slopes: Slopes,
+    /// The variance of what moves all cases together.
+    pub(super) drift: f64,
 }
 
 impl GroupFit {
@@ -138,6 +141,7 @@ struct Group {
     degrees: f64,
     /// What the variance of the noise is multiplied by, by how much slower than in the reference state something was.
     disturbed: [f64; BINS],
+    drift: Drift,
 }
 
 /// Fits the slices of each case, in any order; every case has at least one.
@@ -149,12 +153,14 @@ pub(super) fn fit(cases: &[Vec<Slice>]) -> GroupFit {
         of_case: Readings::repeat(CASE_SLOPE_PRIOR.powi(2)),
         degrees: DEGREES[0],
         disturbed: [1.0; BINS],
+        drift: Drift::default(),
     };
     for step in 0..STEPS {
         solve(&mut cases, &mut group, |case| case.weights.clone());
         let residuals: Vec<Vec<f64>> = cases.iter_mut().map(|case| case.residuals(&group)).collect();
         if step >= FIRST_STEPS {
             group.degrees = fitted_degrees(&cases, &group, &residuals);
+            update_drift(&cases, &mut group, &residuals);
         }
         update_scales(&mut cases, &mut group, &residuals);
         update_case_slopes(&cases, &mut group);
@@ -164,14 +170,12 @@ pub(super) fn fit(cases: &[Vec<Slice>]) -> GroupFit {
     let expected = |degrees: f64| (degrees + 1.0) / (degrees + 3.0);
     let of_slices = expected(group.degrees);
     let levels: Vec<Own> = cases.iter().map(|case| case.own).collect();
-    let residuals: Vec<Vec<f64>> = cases.iter_mut().map(|case| case.residuals(&group)).collect();
     for case in &mut cases {
         case.trials.iter_mut().for_each(|trial| trial.weight = expected(TRIAL_DEGREES));
     }
     solve(&mut cases, &mut group, |case| vec![of_slices; case.slices.len()]);
-    let effects = cases.iter().zip(levels).zip(residuals);
-    let effects = effects.map(|((case, own), residuals)| case.effect(&group, own, &residuals)).collect();
-    GroupFit { effects, slopes: group.covariance }
+    let effects = cases.iter().zip(levels).map(|(case, own)| case.effect(&group, own)).collect();
+    GroupFit { effects, slopes: group.covariance, drift: group.drift.variance }
 }
 
 /// The effects of cases and the slopes of the group, given weights and variances.
@@ -218,7 +222,7 @@ impl<'a> Case<'a> {
             let precision = weight / (self.noise * group.disturbed[slice.bin()]);
             let (matrix, right) = &mut of_trials[slice.trial];
             *matrix += row * row.transpose() * precision;
-            *right += row * (slice.log_time * precision);
+            *right += row * ((slice.log_time - group.drift.at(slice.window)) * precision);
         }
         let (mut matrix, mut right) = (OwnSquare::zeros(), Own::zeros());
         for ((of_trial, of_right), trial) in of_trials.iter().zip(&self.trials) {
@@ -244,8 +248,8 @@ impl<'a> Case<'a> {
     /// What the effects leave of each slice. Takes what each trial is off by, and weighs both.
     fn residuals(&mut self, group: &Group) -> Vec<f64> {
         let expected = self.expected(group);
-        let off: Vec<f64> =
-            self.slices.iter().map(|slice| slice.log_time - row(slice).dot(&expected)).collect();
+        let off = |slice: &Slice| slice.log_time - group.drift.at(slice.window) - row(slice).dot(&expected);
+        let off: Vec<f64> = self.slices.iter().map(off).collect();
         let mut sums = vec![(0.0, 0.0); self.trials.len()];
         for ((slice, off), weight) in self.slices.iter().zip(&off).zip(&self.weights) {
             let (precision, sum) = &mut sums[slice.trial];
@@ -294,21 +298,18 @@ impl<'a> Case<'a> {
         self.trials.iter().map(|trial| trial.weight * (trial.off.powi(2) + trial.variance)).sum()
     }
 
-    fn effect(&self, group: &Group, own: Own, residuals: &[f64]) -> Effect {
+    fn effect(&self, group: &Group, own: Own) -> Effect {
         let shared: Readings = -self.system.follows.row(0).transpose();
         let slope = |at: usize| {
             let follows: Readings = Readings::ith(at, 1.0) - self.system.follows.row(at + 1).transpose();
             let of_group = (follows.transpose() * group.covariance * follows)[0];
             (own[at + 1] + group.slopes[at], self.system.inverse[(at + 1, at + 1)] + of_group)
         };
-        let worth = self.weights.iter().zip(self.slices);
-        let worth = worth.map(|(weight, slice)| weight / (self.noise * group.disturbed[slice.bin()]));
         Effect {
             level: own[0],
             own: self.system.inverse[(0, 0)],
             shared,
             slopes: std::array::from_fn(slope),
-            residuals: residuals.iter().copied().zip(worth).collect(),
             trials: self.trials.len(),
         }
     }
@@ -381,6 +382,18 @@ fn update_scales(cases: &mut [Case<'_>], group: &mut Group, residuals: &[Vec<f64
         case.trial_scale =
             ((of_trials + GROUP_WORTH * trial_scale) / (trials + GROUP_WORTH)).max(LEAST_VARIANCE);
     }
+}
+
+/// What moves all cases together.
+fn update_drift(cases: &[Case<'_>], group: &mut Group, residuals: &[Vec<f64>]) {
+    let mut slices = Vec::new();
+    for (case, residuals) in cases.iter().zip(residuals) {
+        for ((slice, left), weight) in case.slices.iter().zip(residuals).zip(&case.weights) {
+            let left = left + case.trials[slice.trial].off + group.drift.at(slice.window);
+            slices.push((slice.window, left, weight / (case.noise * group.disturbed[slice.bin()])));
+        }
+    }
+    group.drift.update(slices.into_iter());
 }
 
 /// What the slopes of cases deviate by from those of the group.

@@ -1,7 +1,7 @@
 //! One model of a run: what each case takes at a stated state of the host, and what that is worth. Nothing else makes times of
 //! slices.
 //!
-//! All cases of a place that wait in the same way are fitted together ([`fit`]), so that each knows how times follow what is read
+//! All cases of a place that wait in the same way are fitted together (`fit.rs`), so that each knows how times follow what is read
 //! beside slices. What moves them together within a run, and no reading tells, is taken to move them as much from one run
 //! to the next.
 
@@ -11,11 +11,13 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
+use self::drift::window_of;
 use self::fit::{GROUP_WORTH, GroupFit, READINGS, Slice, fit};
 use self::slices::{CaseSlices, GroupKey, Wakes};
 pub use self::slices::{HostState, RunSlices};
 pub(crate) use self::slices::{fast_quarter_ns, stalled_ns};
 use crate::host_speed::FullSpeed;
+use crate::interval::MeanError;
 use crate::stats::student_quantile;
 use model::Case;
 use model::estimate::Estimate;
@@ -41,8 +43,6 @@ pub struct RunModel {
 #[derive(Debug, Clone)]
 struct Group {
     fit: GroupFit,
-    /// The variance of what moves all of them together and no reading tells.
-    drift: f64,
     /// Which readings its cases have.
     is_read: [bool; READINGS],
     /// The trials of all of them, less one for each case.
@@ -52,7 +52,7 @@ struct Group {
 impl RunModel {
     /// Of all samples of `results`.
     pub fn of_results(results: &Results) -> Self {
-        Self::of_records(results.records.iter().map(|record| (&record.case, record.samples.as_slice())))
+        Self::of(&RunSlices::of_results(results))
     }
 
     /// Of the samples of each case.
@@ -97,7 +97,15 @@ impl RunModel {
         let (group, at) = self.place_of.get(case)?;
         let group = &self.groups[*group];
         let (log, variance) = group.fit.contrast(&[(*at, 1.0)]);
-        Some(group.estimate(log, variance + group.drift, &[*at]))
+        Some(group.estimate(log, variance + group.fit.drift, &[*at]))
+    }
+
+    /// The logarithm of the time of `case` with its error; `None` where it has no slice.
+    pub(crate) fn log_time(&self, case: &Case) -> Option<MeanError> {
+        let (group, at) = self.place_of.get(case)?;
+        let group = &self.groups[*group];
+        let (mean, variance) = group.fit.contrast(&[(*at, 1.0)]);
+        Some(MeanError { mean, variance: variance + group.fit.drift, degrees: group.degrees(&[*at]) })
     }
 
     /// The time of `case` over the geometric mean of those of `others`; `None` where one has no slice, or they are of two groups, so that the
@@ -133,40 +141,38 @@ impl RunModel {
 
 impl Group {
     fn of(key: &GroupKey, cases: &[&CaseSlices], state: &HostState, wakes: &Wakes) -> Self {
-        let (slices, started): (Vec<Vec<Slice>>, Vec<Vec<u64>>) =
-            cases.iter().map(|case| regressed(case, key, state, wakes)).unzip();
+        let slices: Vec<Vec<Slice>> = cases.iter().map(|case| regressed(case, key, state, wakes)).collect();
         let fit = fit(&slices);
-        let residuals = started.iter().zip(&fit.effects).flat_map(|(started, effect)| {
-            started.iter().zip(&effect.residuals).map(|(at, (left, worth))| (*at, *left, *worth))
-        });
-        let drift = drift::drift(residuals);
         let spare_trials = fit.effects.iter().map(|effect| effect.trials as f64 - 1.0).sum();
         let is_read = key.places.map(|place| place.is_some());
-        Self { fit, drift, is_read, spare_trials }
+        Self { fit, is_read, spare_trials }
+    }
+
+    /// The degrees of freedom of what the cases at `cases` say: their trials were drawn to those of the others.
+    fn degrees(&self, cases: &[usize]) -> f64 {
+        let spare: f64 = cases.iter().map(|at| self.fit.effects[*at].trials as f64 - 1.0).sum();
+        spare + GROUP_WORTH.min((self.spare_trials - spare).max(0.0))
     }
 
     /// Of a logarithm with a variance, of what the cases at `cases` say.
     fn estimate(&self, log: f64, variance: f64, cases: &[usize]) -> Estimate {
-        let spare: f64 = cases.iter().map(|at| self.fit.effects[*at].trials as f64 - 1.0).sum();
-        // Its trials were drawn to those of the others.
-        let degrees = spare + GROUP_WORTH.min((self.spare_trials - spare).max(0.0));
+        let degrees = self.degrees(cases);
         let half = student_quantile(TAIL, degrees) * variance.sqrt();
         let interval = (degrees >= LEAST_DEGREES).then(|| ((log - half).exp(), (log + half).exp()));
         Estimate { median: log.exp(), interval }
     }
 }
 
-/// The slices of a case of the group `key`, with its trials numbered, and when each began.
-fn regressed(case: &CaseSlices, key: &GroupKey, state: &HostState, wakes: &Wakes) -> (Vec<Slice>, Vec<u64>) {
+/// The slices of a case of the group `key`, with its trials numbered.
+fn regressed(case: &CaseSlices, key: &GroupKey, state: &HostState, wakes: &Wakes) -> Vec<Slice> {
     let mut numbers: HashMap<u32, usize> = HashMap::new();
     let mut slices = Vec::with_capacity(case.slices.len());
-    let mut started = Vec::with_capacity(case.slices.len());
     for slice in case.moving() {
         let Some(readings) = slice.over(&key.places, state, wakes) else { continue };
         let next = numbers.len();
         let trial = *numbers.entry(slice.trial).or_insert(next);
-        slices.push(Slice { trial, log_time: slice.log_time, readings });
-        started.push(slice.started_ns);
+        let window = window_of(slice.started_ns);
+        slices.push(Slice { trial, window, log_time: slice.log_time, readings });
     }
-    (slices, started)
+    slices
 }

@@ -5,7 +5,7 @@ use crate::host_speed::{FullSpeed, ordered};
 use crate::stats;
 use model::floor::{CACHE_LINE, CONTEXT_SWITCH, REMOTE_WAKE, SHARED_COPY};
 use model::placement::CpuPair;
-use model::record::Sample;
+use model::record::{Results, Sample};
 use model::speed::SpeedReading;
 use model::{Case, Placement, Workload};
 use std::collections::{BTreeMap, HashMap};
@@ -105,6 +105,11 @@ impl Wakes {
 }
 
 impl RunSlices {
+    /// Of all samples of `results`.
+    pub fn of_results(results: &Results) -> Self {
+        Self::of(results.records.iter().map(|record| (&record.case, record.samples.as_slice())))
+    }
+
     /// Of the samples of each case.
     pub fn of<'a>(records: impl IntoIterator<Item = (&'a Case, &'a [Sample])>) -> Self {
         let mut slices = Self::default();
