@@ -89,12 +89,13 @@ fn median_ratio(samples: &[Sample], ratio: impl Fn(&Sample) -> Option<f64>) -> O
     median_over_trials(&logs).map(|logs| logs.map(f64::exp))
 }
 
-/// What the readings beside the slices say; `None` where there are none.
+/// What the readings beside the slices say; `None` where there are none, or the CPU's never changed.
 fn speed(case: &Case, samples: &[Sample], model: &RunModel) -> Option<SpeedSummary> {
     let speeds: Option<Vec<f64>> =
         samples.iter().map(|sample| model.full_speed().fraction(case, sample)).collect();
     let times: Vec<f64> = samples.iter().map(Sample::iteration_ns).collect();
     let [client, server, pair, wake] = model.slopes(case)?;
+    let client = Some(client?);
     let median_speed = stats::median(&speeds?)?;
     Some(SpeedSummary { as_found_ns: stats::median(&times), median_speed, client, server, pair, wake })
 }

@@ -175,13 +175,27 @@ mod tests {
         }
     }
 
+    /// Rules of a run in which `samples` of `case` were taken.
+    fn rules(case: &Case, samples: &[Sample], slices: u32, study: Option<&Study>) -> RunRules {
+        let rules = RunRules::new(Percent(0.01).into(), slices, MINUTE, study);
+        samples.iter().for_each(|sample| rules.take(case, sample));
+        rules
+    }
+
+    /// What `finished` becomes.
+    fn recorded(finished: FinishedCase) -> Record {
+        rules(&finished.case, &finished.samples, 100, None).record(finished)
+    }
+
     #[test]
     fn a_case_is_settled_by_enough_trials_that_are_alike() {
         let settled = |iteration_ns: &[f64], precision| {
             let samples: Vec<Sample> =
                 (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
-            RunRules::new(Percent(precision).into(), 100, MINUTE, None)
-                .is_settled(&floor::operation("getpid", 0), &samples)
+            let case = floor::operation("getpid", 0);
+            let rules = RunRules::new(Percent(precision).into(), 100, MINUTE, None);
+            samples.iter().for_each(|sample| rules.take(&case, sample));
+            rules.is_settled(&case, &samples)
         };
         assert!(settled(&[100.0; LEAST_TRIALS], 0.01));
         assert!(!settled(&[100.0; 5], 0.01));
@@ -205,9 +219,7 @@ mod tests {
         let needed = least_trials(suite.study.as_ref());
         assert!(needed > LEAST_TRIALS, "{needed}");
         let case = floor::operation("getpid", 0);
-        let ends = |study, trials| {
-            RunRules::new(Percent(0.01).into(), 100, MINUTE, study).ends_early(&case, &alike(trials))
-        };
+        let ends = |study, trials| rules(&case, &alike(trials), 100, study).ends_early(&case, &alike(trials));
         assert!(ends(None, LEAST_TRIALS as u32) && !ends(suite.study.as_ref(), needed as u32 - 1));
         assert!(ends(suite.study.as_ref(), needed as u32));
         // A run of few slices has that many trials all the same.
@@ -245,8 +257,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_summary_and_its_warnings() {
-        let record =
-            RunRules::new(Percent(0.01).into(), 100, MINUTE, None).record(finished(Outcome::Settled, None));
+        let record = recorded(finished(Outcome::Settled, None));
         assert_eq!((record.outcome, record.samples.len()), (Outcome::Settled, 8));
         assert!((record.summary.unwrap().iteration_ns.median - 100.0).abs() < 1e-9);
         assert!(record.warnings.iter().any(|warning| matches!(warning, Warning::Clamped { .. })));
@@ -254,17 +265,13 @@ mod tests {
             samples: Vec::new(),
             ..finished(Outcome::Failed { error: "no".to_owned() }, None)
         };
-        let record = RunRules::new(Percent(0.01).into(), 100, MINUTE, None).record(failed);
+        let record = recorded(failed);
         assert!(record.summary.is_none() && record.warnings.is_empty(), "{record:?}");
     }
 
     #[test]
     fn a_rate_that_was_missed_is_the_outcome_unless_the_run_was_interrupted() {
-        let outcome = |outcome, late_ns| {
-            RunRules::new(Percent(0.01).into(), 100, MINUTE, None)
-                .record(finished(outcome, Some(late_ns)))
-                .outcome
-        };
+        let outcome = |outcome, late_ns| recorded(finished(outcome, Some(late_ns))).outcome;
         assert_eq!(outcome(Outcome::Settled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Unsettled, 1e6), Outcome::Missed { achieved: 0.5 });
         assert_eq!(outcome(Outcome::Interrupted, 1e6), Outcome::Interrupted);

@@ -75,7 +75,10 @@ impl RunModel {
         let wakes = Wakes::of(slices);
         let mut keys: Vec<GroupKey> = Vec::new();
         let mut members: Vec<Vec<&CaseSlices>> = Vec::new();
-        for case in &slices.cases {
+        // In an order of their own, so that sums are the same however the slices came.
+        let mut cases: Vec<&CaseSlices> = slices.cases.iter().collect();
+        cases.sort_by_cached_key(|case| case.case.to_string());
+        for case in cases {
             let key = case.key(state);
             let at = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
                 keys.push(key);

@@ -8,6 +8,7 @@ use super::schedule::TrialProgress;
 use super::trial_error::TrialError;
 use crate::protocol::orders::{Singly, Sizing};
 use model::Case;
+use model::Workload;
 use model::floor::CONTEXT_SWITCH;
 use model::floor::floor_of;
 use model::plan::Plan;
@@ -271,6 +272,23 @@ fn the_order_of_phases_alternates_for_each_case_by_itself() {
     let alternating = [Singly::Last, Singly::First].repeat(3);
     assert_eq!((of("a"), of("b")), (alternating.clone(), alternating));
     assert!(of(CONTEXT_SWITCH).iter().all(|singly| *singly == Singly::Omitted));
+}
+
+#[test]
+fn a_stream_has_its_calls_timed_in_the_first_of_four_slices_of_a_trial_and_after_it() {
+    let trials = FakeTrials::new(&same);
+    let mut plan = plan(&["a"]);
+    plan.cases[0].workload = Workload::Throughput;
+    run(&plan, &trials, LONG, RunBounds { slices: &|_, _| 6, ..bounds(NEVER, Some(8)) });
+    let (names, orders) = (trials.names.borrow(), trials.orders.borrow());
+    let of_stream = names.iter().zip(orders.iter()).filter(|(name, _)| *name == "a");
+    let has_calls: Vec<bool> = of_stream
+        .map(|(_, orders)| {
+            assert_ne!(orders.singly, Singly::First);
+            orders.singly == Singly::Last
+        })
+        .collect();
+    assert_eq!(has_calls, [true, false, false, false, true, false, true, false]);
 }
 
 #[test]

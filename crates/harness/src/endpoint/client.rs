@@ -241,15 +241,19 @@ impl<'a> Client<'a> {
     fn total(&mut self, iterations: u64, watched: Watched<'_>) -> Outcome<(ClientPhase, ServerPhase)> {
         let is_stream = self.session.workload() == Workload::Throughput;
         let is_paced = self.session.orders.case.pace != Pace::BackToBack;
-        let kind = match is_stream && !is_paced {
-            // Of random length, so that the buffers are not at the same point of their cycle in every slice.
-            true => {
-                PhaseKind::Steady { run_up: self.random.random_range(iterations / 4..=iterations * 3 / 4) }
-            }
-            false => PhaseKind::Total,
-        };
+        let kind = if is_stream && !is_paced { self.steady(iterations) } else { PhaseKind::Total };
         let reads_speed = self.session.reads_speed();
         self.phase(Phase { kind, iterations, check: false, reads_speed }, watched)
+    }
+
+    /// A stream of so many timed messages. The run-up is of random length, so that the buffers are not at the same point of their cycle in
+    /// every slice: it is a cycle or two, of which at least [`LEAST_CYCLES`] are timed on one CPU. What follows is a cycle there too; on two
+    /// CPUs, where nobody knows how many messages are on their way, it is half as many as are timed.
+    fn steady(&mut self, iterations: u64) -> PhaseKind {
+        let cycle = iterations / LEAST_CYCLES;
+        let run_up = self.random.random_range(cycle..=3 * cycle);
+        let run_out = if self.session.has_one_cpu() { run_up } else { iterations / 2 };
+        PhaseKind::Steady { run_up, run_out }
     }
 
     /// Several peers at once: each client goes on, phase after phase, until every client has measured one whole phase. It notes

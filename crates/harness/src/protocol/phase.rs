@@ -41,6 +41,8 @@ pub(crate) enum PhaseKind {
     Steady {
         /// How many messages come before those that are timed, and fill what buffers there are.
         run_up: u64,
+        /// How many follow, so that the client still sends while the last timed ones are received.
+        run_out: u64,
     },
     /// The server's calls, one by one.
     Calls,
@@ -96,9 +98,8 @@ impl Iterations {
     /// Those of `phase`.
     pub(crate) fn of(phase: &Phase) -> Self {
         match phase.kind {
-            // As many follow as went before, so that the client still sends while the last timed ones are received.
-            PhaseKind::Steady { run_up } => {
-                Self::with(phase.iterations, 1, run_up.max(LEAST_STREAMED), run_up.max(LEAST_STREAMED))
+            PhaseKind::Steady { run_up, run_out } => {
+                Self::with(phase.iterations, 1, run_up.max(LEAST_STREAMED), run_out.max(LEAST_STREAMED))
             }
             _ => Self::with(phase.iterations, LEAD_IN_ITERATIONS, SETTLING_ITERATIONS, LEAD_OUT_ITERATIONS),
         }
@@ -131,7 +132,11 @@ mod tests {
 
     #[test]
     fn the_iterations_of_a_phase_are_numbered_without_a_break() {
-        for kind in [PhaseKind::Total, PhaseKind::Steady { run_up: 3 }, PhaseKind::Steady { run_up: 50 }] {
+        for kind in [
+            PhaseKind::Total,
+            PhaseKind::Steady { run_up: 3, run_out: 3 },
+            PhaseKind::Steady { run_up: 50, run_out: 70 },
+        ] {
             for timed in [0, 1, 100] {
                 let phase = Phase { kind, iterations: timed, check: false, reads_speed: true };
                 let iterations = Iterations::of(&phase);
@@ -150,9 +155,9 @@ mod tests {
 
     #[test]
     fn a_stream_has_as_many_messages_after_the_timed_ones_as_before() {
-        let kind = PhaseKind::Steady { run_up: 50 };
+        let kind = PhaseKind::Steady { run_up: 50, run_out: 70 };
         let Iterations { settling, lead_out, .. } =
             Iterations::of(&Phase { kind, iterations: 100, check: false, reads_speed: false });
-        assert_eq!((settling.end - settling.start, lead_out.end - lead_out.start), (50, 50));
+        assert_eq!((settling.end - settling.start, lead_out.end - lead_out.start), (50, 70));
     }
 }
