@@ -2,8 +2,9 @@
 //!
 //! Pure: a summary is recomputed from a results file at any time.
 
-use crate::interval::median_over_trials;
+use crate::interval::{FEWEST_TRIALS, TAIL, median_over_trials};
 use crate::run::{RunModel, fast_quarter_ns, stalled_ns};
+use crate::stats::student_quantile;
 use crate::{stats, stopping};
 use model::estimate::{Estimate, Modes};
 use model::histogram::Histogram;
@@ -206,17 +207,40 @@ fn merged<'a>(steps: impl Iterator<Item = &'a StepSample>) -> Vec<StepTime> {
 }
 
 fn quantiles(samples: &[Sample]) -> Option<Quantiles> {
+    let mut trials: BTreeMap<u32, Histogram> = BTreeMap::new();
+    for sample in samples {
+        let Some(each) = &sample.each else { continue };
+        trials.entry(sample.trial).or_default().merge(&each.iterations.decode());
+    }
     let mut all = Histogram::new();
-    samples.iter().filter_map(|s| s.each.as_ref()).for_each(|each| all.merge(&each.iterations.decode()));
-    let p99_ns = |sample: &Sample| Some(sample.each.as_ref()?.iterations.decode().quantile_ns(0.99)? as f64);
+    trials.values().for_each(|trial| all.merge(trial));
     Some(Quantiles {
         p50_ns: all.quantile_ns(0.5)?,
         p90_ns: all.quantile_ns(0.9)?,
         p99_ns: all.quantile_ns(0.99)?,
         p999_ns: all.quantile_ns(0.999)?,
         max_ns: all.max_ns()?,
-        p99_by_trial_ns: median_ratio(samples, p99_ns)?,
+        p99_interval_ns: quantile_interval_ns(&all, &trials, 0.99),
     })
+}
+
+/// The 95% interval of a quantile of all iterations, of clusters that are trials: from the error of the share that is above it (Woodruff 1952).
+fn quantile_interval_ns(
+    all: &Histogram,
+    trials: &BTreeMap<u32, Histogram>,
+    quantile: f64,
+) -> Option<(u64, u64)> {
+    let middle_ns = all.quantile_ns(quantile).filter(|_| trials.len() >= FEWEST_TRIALS)?;
+    let excess = |trial: &Histogram| {
+        let above = trial.buckets().filter(|(ns, _)| *ns > middle_ns).map(|(_, count)| count).sum::<u64>();
+        above as f64 - (1.0 - quantile) * trial.count() as f64
+    };
+    let excesses: Vec<f64> = trials.values().map(excess).collect();
+    let count = excesses.len() as f64;
+    let error = (stats::squares(&excesses) * count / (count - 1.0)).sqrt() / all.count() as f64;
+    let half = student_quantile(TAIL, count - 1.0) * error;
+    let at = |share: f64| all.quantile_ns(share.clamp(0.0, 1.0));
+    Some((at(quantile - half)?.min(middle_ns), at(quantile + half)?.max(middle_ns)))
 }
 
 fn per_iteration(usages: impl Iterator<Item = Usage>, iterations: u64) -> PerIteration {
@@ -470,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_of_all_iterations_and_p99_also_by_trial() {
+    fn quantiles_are_of_all_iterations_and_the_99th_has_an_interval() {
         let mut samples = trials(3);
         for (sample, slow_ns) in samples.iter_mut().zip([1000, 2000, 3000]) {
             let mut iterations = Histogram::new();
@@ -485,7 +509,12 @@ mod tests {
         // 294 of 300 iterations take 100 ns, then two each take 1, 2 and 3 µs.
         assert!((1990..=2010).contains(&quantiles.p99_ns), "{quantiles:?}");
         assert!((2990..=3010).contains(&quantiles.max_ns), "{quantiles:?}");
-        assert!((1990.0..=2010.0).contains(&quantiles.p99_by_trial_ns.median), "{quantiles:?}");
+        assert_eq!(quantiles.p99_interval_ns, None);
+        let mut many: Vec<Sample> = (0..8).flat_map(|_| samples.clone()).collect();
+        many.iter_mut().zip(0..).for_each(|(sample, trial)| sample.trial = trial);
+        let (low_ns, high_ns) = of(Workload::Latency, &many).quantiles.unwrap().p99_interval_ns.unwrap();
+        assert!(low_ns <= quantiles.p99_ns && quantiles.p99_ns <= high_ns, "{low_ns} to {high_ns}");
+        assert!(low_ns >= 100 && high_ns <= 3010, "{low_ns} to {high_ns}");
         let effect = summary.each_over_total.unwrap();
         assert!((effect.median - 1.2).abs() < 1e-12);
         let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);

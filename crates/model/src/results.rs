@@ -512,7 +512,6 @@ fn checked_summary(summary: &Summary) -> Result<(), Broken> {
         summary.each_over_total,
         summary.floor_multiple,
         summary.wake_floor_multiple,
-        summary.quantiles.map(|quantiles| quantiles.p99_by_trial_ns),
     ];
     check(summary.iteration_ns.median > 0.0, "summary.iteration_ns", A_TIME)?;
     check(estimates.into_iter().flatten().all(is_estimate), "summary", "of numbers not below 0, in order")?;

@@ -159,8 +159,9 @@ pub struct Quantiles {
     pub p999_ns: u64,
     /// The slowest iteration.
     pub max_ns: u64,
-    /// The 99th percentile over trials, with its interval.
-    pub p99_by_trial_ns: Estimate,
+    /// The 95% interval of `p99_ns`; absent with fewer than six trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_interval_ns: Option<(u64, u64)>,
 }
 
 /// What one endpoint uses per iteration: totals over all trials, divided by all iterations.

@@ -21,8 +21,10 @@ type Own = SVector<f64, OWN>;
 type OwnSquare = SMatrix<f64, OWN, OWN>;
 type OwnShared = SMatrix<f64, OWN, READINGS>;
 
-/// Enough for the estimates to move by less than a hundredth of their errors.
-const STEPS: usize = 20;
+/// The most steps.
+const STEPS: usize = 30;
+/// When no level moves by more in a step, the next ones change nothing that is shown.
+const LEAST_MOVE: f64 = 1e-4;
 /// In the first of them noise has heavy tails, whatever it turns out to be: what readings explain is noise until the slopes are known.
 const FIRST_STEPS: usize = 8;
 /// The standard deviation of the slopes of groups, before anything was measured: around 0.
@@ -156,7 +158,12 @@ pub(super) fn fit(cases: &[Vec<Slice>]) -> GroupFit {
         drift: Drift::default(),
     };
     for step in 0..STEPS {
+        let before: Vec<f64> = cases.iter().map(|case| case.own[0]).collect();
         solve(&mut cases, &mut group, |case| case.weights.clone());
+        let moved = cases.iter().zip(before).map(|(case, before)| (case.own[0] - before).abs());
+        if step > FIRST_STEPS && moved.fold(0.0, f64::max) < LEAST_MOVE {
+            break;
+        }
         let residuals: Vec<Vec<f64>> = cases.iter_mut().map(|case| case.residuals(&group)).collect();
         if step >= FIRST_STEPS {
             group.degrees = fitted_degrees(&cases, &group, &residuals);

@@ -18,8 +18,6 @@ const CALM_SHARE: f64 = 0.1;
 const LEAST_READ: f64 = 0.8;
 /// Waking is read as the middle of what it took within some seconds: a single one varies by a fifth.
 const WAKE_SPAN_NS: u64 = 2_000_000_000;
-/// Readings that differ by less, as a fraction, are the same: the clock's grain.
-const LEAST_CHANGE: f64 = 0.002;
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,13 +157,7 @@ impl RunSlices {
                 logs.entry(place).or_default().extend(read);
             }
         }
-        // What never changes has no part in how times change.
-        logs.retain(|_, logs| {
-            let ends = logs
-                .iter()
-                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| (low.min(*log), high.max(*log)));
-            ends.1 - ends.0 > LEAST_CHANGE
-        });
+        logs.retain(|_, logs| !logs.is_empty());
         let calm = |(place, mut logs): (Place, Vec<f64>)| {
             let at = (logs.len() as f64 * CALM_SHARE) as usize;
             let (_, log, _) = logs.select_nth_unstable_by(at, f64::total_cmp);

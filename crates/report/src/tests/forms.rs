@@ -22,25 +22,25 @@ fn markdown_says_what_the_table_says() {
     | :-- | --: | --: | --: | --: | --: | --: | --: | :-- |
     | eventfd | 2.34 µs ±0.4% | 1.17 µs | 3.79 µs | 3.83 µs | 2.29 µs | 2.00 | 0 |  |
 
-    - floor: context-switch = 1.87 µs
+    - floor: context-switch = 1.88 µs
 
     ### latency, 1 byte, same-core (cpu 1), per round trip
 
     | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor |  |
     | :-- | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
     | shm-ring:wait=futex | 2.14 µs ±0.4% | 1.07 µs | 3.46 µs | 3.50 µs | 2.10 µs | 2.00 | 0 | ×1.4 |  |
-    | pipe | 3.21 µs ±15% | 1.60 µs | 4.58 µs | 6.89 µs | 3.32 µs | 2.00 | 0 | ×1.8 | \!m |
-    | unix-stream | 4.75 µs ±9.2% | 2.37 µs | 7.58 µs | 9.16 µs | 4.68 µs | 2.00 | 0 | ×3.1 | \! |
+    | pipe | 3.31 µs ±15% | 1.66 µs | 4.58 µs | 6.89 µs | 3.32 µs | 2.00 | 0 | ×1.8 | \!m |
+    | unix-stream | 4.76 µs ±9.1% | 2.38 µs | 7.58 µs | 9.16 µs | 4.68 µs | 2.00 | 0 | ×3.1 | \! |
 
-    - floor: context-switch + 4 × memcpy = 1.88 µs
+    - floor: context-switch + 4 × memcpy = 1.89 µs
     - m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     ### latency, 4K, same-core (cpu 1), per round trip
 
     | mechanism | round trip | rtt/2 | p99 | p99.9 | cpu | switches | faults | ×floor |  |
     | :-- | --: | --: | --: | --: | --: | --: | --: | --: | :-- |
-    | pipe | 3.77 µs ±15% | 1.88 µs | 5.38 µs | 8.09 µs | 3.90 µs | 2.00 | 0 | ×1.7 | \!m |
-    | fifo | 3.91 µs ±15% | 1.95 µs | 5.58 µs | 8.38 µs | 4.04 µs | 2.00 | 0 | ×1.8 | \!m |
+    | pipe | 3.89 µs ±15% | 1.94 µs | 5.38 µs | 8.09 µs | 3.90 µs | 2.00 | 0 | ×1.7 | \!m |
+    | fifo | 4.03 µs ±15% | 2.01 µs | 5.58 µs | 8.38 µs | 4.04 µs | 2.00 | 0 | ×1.8 | \!m |
     | unix-stream:buffer=8M,wait=spin-then-block | 4.45 µs ±0.4% | 2.22 µs | 7.20 µs | 7.27 µs | 4.36 µs | 2.00 | 0 | ×2.3 | c |
     | posix-mq | failed | - | - | - | - | - | - | - |  |
 
@@ -53,7 +53,7 @@ fn markdown_says_what_the_table_says() {
 
     | mechanism | rate | time | cpu | switches | faults | ×floor |  |
     | :-- | --: | --: | --: | --: | --: | --: | :-- |
-    | shm-ring:wait=spin | 4.81 GB/s ±9.2% | 13.6 µs | 27.4 µs | 0 | 0 | ×1.5 | \! |
+    | shm-ring:wait=spin | 4.79 GB/s ±9.1% | 13.7 µs | 27.4 µs | 0 | 0 | ×1.5 | \! |
     | pipe:capacity=1M | 2.10 GB/s ±0.4% | 31.3 µs | 30.7 µs | 2.00 | 0 | ×3.5 |  |
 
     - floor: shared-copy = 9.08 µs
@@ -80,7 +80,7 @@ fn markdown_says_what_the_table_says() {
     | :-- | --: | --: | --: | :-- |
     | null | 0.424 ns ±0.4% | round trip | cpu 1 |  |
     | syscall | 61.5 ns ±0.4% | operation | cpu 1 |  |
-    | context-switch | 1.87 µs ±9.2% | round trip | cpu 1 | \! |
+    | context-switch | 1.88 µs ±9.1% | round trip | cpu 1 | \! |
     | cache-line | 143 ns ±0.4% | round trip | cpus 1,0 |  |
     | remote-wake | 20.2 µs ±0.4% | round trip | cpus 1,0 |  |
     | shared-copy 64K | 9.08 µs ±0.4% | message | cpus 1,0 |  |
@@ -114,10 +114,10 @@ fn csv_has_a_line_a_case() {
         .records
         .retain(|record| record.case.spec.name == "unix-stream" || record.case.spec.name == "posix-mq");
     insta::assert_snapshot!(bytes(Format::Csv, &results), @r#"
-    run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,slices,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,as_found_ns,host_speed_median,client_speed_slope,server_speed_slope,pair_slope,wake_slope,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,p99_by_trial_ns_median,p99_by_trial_ns_low,p99_by_trial_ns_high,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error,wake_floor_multiple_median,wake_floor_multiple_low,wake_floor_multiple_high,lost,lost_low,lost_high,client_link,client_link_mbit_per_s,client_mtu_bytes,client_retransmitted,client_dropped,client_host_retransmitted,client_host_udp_errors,client_host_udp_no_room,server_link,server_link_mbit_per_s,server_mtu_bytes,server_retransmitted,server_dropped,server_host_retransmitted,server_host_udp_errors,server_host_udp_no_room,total_ns,stalled_slices,longest_stall_ns,elsewhere_slices
-    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10,10000,4746.429686555041,4328.874430660723,5204.261553498657,,,,,,,,,,4835,5611,7579,9159,9159,7735.386544963346,6590.199955979062,8909.488068046256,1.012,1.012,1.012,3.0895892615958584,2.6326517689119484,3.5564436539501227,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±9.2%, and ±2.0% was asked for",,,,,,,,,,,,,,,,,,,,,,,,4777.5,0,,0
-    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10,10000,4449.622360545951,4429.922883395784,4469.4094395370985,,,,,,,,,,4419,4455,7199,7271,7271,7206.995559870972,7139.387310549207,7271.940306954604,1.012,1.012,1.012,2.3419409550881323,2.3205699335396157,2.363424293442677,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,,,,,,,,,,,,,,,,,,,,4449.69,0,,0
-    4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q,,,,,,,,,,,,,,,,,,,,,,,,,,0
+    run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,slices,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,as_found_ns,host_speed_median,client_speed_slope,server_speed_slope,pair_slope,wake_slope,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p99_low_ns,p99_high_ns,p999_ns,max_ns,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error,wake_floor_multiple_median,wake_floor_multiple_low,wake_floor_multiple_high,lost,lost_low,lost_high,client_link,client_link_mbit_per_s,client_mtu_bytes,client_retransmitted,client_dropped,client_host_retransmitted,client_host_udp_errors,client_host_udp_no_room,server_link,server_link_mbit_per_s,server_mtu_bytes,server_retransmitted,server_dropped,server_host_retransmitted,server_host_udp_errors,server_host_udp_no_room,total_ns,stalled_slices,longest_stall_ns,elsewhere_slices
+    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10,10000,4763.191795112277,4351.517096284819,5213.812924323604,,,,,,,,,,4835,5611,7579,6631,8847,9159,9159,1.012,1.012,1.012,3.0895892615958584,2.6326517689119484,3.5564436539501227,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±9.1%, and ±2.0% was asked for",,,,,,,,,,,,,,,,,,,,,,,,4777.5,0,,0
+    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10,10000,4449.65835023086,4430.263581244757,4469.138025466248,,,,,,,,,,4419,4455,7199,7155,7255,7271,7271,1.012,1.012,1.012,2.3419409550881323,2.3205699335396157,2.363424293442677,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,,,,,,,,,,,,,,,,,,,,4449.69,0,,0
+    4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q,,,,,,,,,,,,,,,,,,,,,,,,,,0
     "#);
 }
 
@@ -232,10 +232,10 @@ fn json_has_summaries_and_no_samples() {
         },
         "iteration_ns": {
           "interval": [
-            4328.874430660723,
-            5204.261553498657
+            4351.517096284819,
+            5213.812924323604
           ],
-          "median": 4746.429686555041
+          "median": 4763.191795112277
         },
         "iterations": 10000,
         "modes": null,
@@ -244,13 +244,10 @@ fn json_has_summaries_and_no_samples() {
           "p50_ns": 4835,
           "p90_ns": 5611,
           "p999_ns": 9159,
-          "p99_by_trial_ns": {
-            "interval": [
-              6590.199955979062,
-              8909.488068046256
-            ],
-            "median": 7735.386544963346
-          },
+          "p99_interval_ns": [
+            6631,
+            8847
+          ],
           "p99_ns": 7579
         },
         "server": {
@@ -269,7 +266,7 @@ fn json_has_summaries_and_no_samples() {
         {
           "asked": 0.02,
           "kind": "unsettled",
-          "reached": 0.09221532611318319
+          "reached": 0.09051659739207077
         }
       ]
     }

@@ -122,22 +122,22 @@ fn places_stand_side_by_side_where_they_fit() {
       note        the last line was cut off; it is left out
 
     at a glance: the fastest, smallest and largest messages (+n: n others as good)
-      latency, same-core     1 byte tcp 6.50 µs; 64K pipe 39.3 µs (+3)
-      latency, same-llc      1 byte fifo 4.75 µs (+1); 64K tcp 39.3 µs (+3)
+      latency, same-core     1 byte tcp 6.53 µs; 64K pipe 39.4 µs (+3)
+      latency, same-llc      1 byte fifo 4.76 µs (+1); 64K tcp 39.4 µs (+3)
       throughput, same-core  4K unix-stream 1.44 GB/s; 64K unix-dgram 253 MB/s
       throughput, same-llc   4K and 64K tcp 1.15 GB/s and 232 MB/s
 
     latency: round trip   same-core (cpu 1)             same-llc (cpus 1,0)
                            1 byte        4K       64K    1 byte        4K       64K
-      tcp                 6.50 µs   10.4 µs   44.6 µs!  20.6 µs!  24.5 µs   39.3 µs
-      unix-seqpacket      8.26 µs!  12.2 µs   46.3 µs   22.3 µs   6.91 µs!  41.1 µs
-      fifo                10.0 µs   13.9 µs!  48.1 µs   4.75 µs   8.66 µs   42.8 µs!
-      udp                 15.3 µs!  19.2 µs         -   10.0 µs   13.9 µs!        -
-      unix-dgram          17.0 µs   21.0 µs!  55.1 µs   11.8 µs   15.7 µs   49.8 µs!
-      unix-stream         18.8 µs   22.7 µs   56.9 µs!  13.5 µs!  17.4 µs   51.6 µs
-      pipe                20.6 µs!  24.5 µs   39.3 µs   15.3 µs   19.2 µs!  53.4 µs
-      shm-ring            20.6 µs!  24.5 µs   39.3 µs   15.3 µs   19.2 µs!  53.4 µs
-      shm-ring:wait=spin        -         -         -   4.75 µs   8.66 µs   42.8 µs!
+      tcp                 6.53 µs   10.5 µs   44.7 µs!  20.6 µs!  24.6 µs   39.4 µs
+      unix-seqpacket      8.29 µs!  12.2 µs   46.5 µs   22.4 µs   6.93 µs!  41.2 µs
+      fifo                10.1 µs   14.0 µs!  48.3 µs   4.76 µs   8.69 µs   43.0 µs!
+      udp                 15.3 µs!  19.3 µs         -   10.1 µs   14.0 µs!        -
+      unix-dgram          17.1 µs   21.0 µs!  55.3 µs   11.8 µs   15.7 µs   50.0 µs!
+      unix-stream         18.9 µs   22.8 µs   57.1 µs!  13.6 µs!  17.5 µs   51.8 µs
+      pipe                20.6 µs!  24.6 µs   39.4 µs   15.3 µs   19.3 µs!  53.5 µs
+      shm-ring            20.6 µs!  24.6 µs   39.4 µs   15.3 µs   19.3 µs!  53.5 µs
+      shm-ring:wait=spin        -         -         -   4.76 µs   8.69 µs   43.0 µs!
 
     throughput: rate      same-core (cpu 1)       same-llc (cpus 1,0)
                                  4K         64K          4K         64K
@@ -145,7 +145,7 @@ fn places_stand_side_by_side_where_they_fit() {
       pipe                1.15 GB/s!   232 MB/s    438 MB/s    175 MB/s!
       shm-ring            1.15 GB/s!   232 MB/s    438 MB/s    175 MB/s!
       tcp                  714 MB/s    207 MB/s   1.15 GB/s!   232 MB/s
-      unix-seqpacket       634 MB/s!   200 MB/s    955 MB/s    223 MB/s!
+      unix-seqpacket       634 MB/s!   200 MB/s    954 MB/s    223 MB/s!
       fifo                 570 MB/s    193 MB/s!   817 MB/s    215 MB/s
       udp                  475 MB/s           -    634 MB/s           -
       unix-dgram           406 MB/s    253 MB/s!   518 MB/s    186 MB/s
@@ -159,7 +159,7 @@ fn places_stand_side_by_side_where_they_fit() {
       syscall 847 ns!   tsc 926 ns   tsc:wait=bare 1.01 µs
 
     floors: the least that this machine takes
-      null 0.424 ns   syscall 61.5 ns   context-switch 1.87 µs!   cache-line 143 ns
+      null 0.424 ns   syscall 61.5 ns   context-switch 1.88 µs!   cache-line 143 ns
       remote-wake 20.2 µs   shared-copy 64K (throughput) 9.08 µs
       shared-copy 64K (transfer) 9.18 µs   memcpy 1 1.61 ns   memcpy 4K 82.7 ns
 
@@ -190,7 +190,7 @@ fn a_narrow_terminal_has_one_place_at_a_time_and_as_many_sizes_as_fit() {
     insta::assert_snapshot!(text.split_once("latency, same-core (").unwrap().1, @"
     cpu 1): round trip
                1 byte     64 bytes           8K           1M
-      pipe    3.21 µs!m    3.21 µs!m    3.21 µs!m    3.21 µs!m
+      pipe    3.31 µs!m    3.31 µs!m    3.31 µs!m    3.31 µs!m
       4 of 21 sizes; --detail shows all
 
       !  unsettled: the 95% interval is wider than was asked for
@@ -213,22 +213,22 @@ fn the_fixture_in_80_columns() {
       note        the last line was cut off; it is left out
 
     at a glance: the fastest, smallest and largest messages (+n: n others as good)
-      latency, same-core    1 byte shm-ring:wait=futex 2.14 µs; 4K pipe 3.77 µs (+1)
-      throughput, same-llc  64K shm-ring:wait=spin 4.81 GB/s
+      latency, same-core    1 byte shm-ring:wait=futex 2.14 µs; 4K pipe 3.89 µs (+2)
+      throughput, same-llc  64K shm-ring:wait=spin 4.79 GB/s
       transfer, same-llc    64K shm-ring:wait=spin 5.11 GB/s
 
     latency, same-core (cpu 1): round trip  no payload        1 byte            4K
       shm-ring:wait=futex                            -       2.14 µs             -
-      pipe                                           -       3.21 µs!m     3.77 µs!m
-      unix-stream                                    -       4.75 µs!            -
-      fifo                                           -             -       3.91 µs!m
+      pipe                                           -       3.31 µs!m     3.89 µs!m
+      unix-stream                                    -       4.76 µs!            -
+      fifo                                           -             -       4.03 µs!m
       unix-stream:buffer=8M,                         -             -       4.45 µs c
         wait=spin-then-block
       eventfd                                  2.34 µs             -             -
       posix-mq                                       -             -        failed
 
     throughput, same-llc (cpus 1,0): rate         64K
-      shm-ring:wait=spin                    4.81 GB/s!
+      shm-ring:wait=spin                    4.79 GB/s!
       pipe:capacity=1M                      2.10 GB/s
 
     transfer, same-llc (cpus 1,0): rate           64K
@@ -239,7 +239,7 @@ fn the_fixture_in_80_columns() {
       getpid 58.5 ns   write-devnull 4K 214 ns
 
     floors: the least that this machine takes
-      null 0.424 ns   syscall 61.5 ns   context-switch 1.87 µs!   cache-line 143 ns
+      null 0.424 ns   syscall 61.5 ns   context-switch 1.88 µs!   cache-line 143 ns
       remote-wake 20.2 µs   shared-copy 64K (throughput) 9.08 µs
       shared-copy 64K (transfer) 9.18 µs   memcpy 1 1.61 ns   memcpy 4K 82.7 ns
 

@@ -40,7 +40,7 @@ fn a_page_says_what_the_sheet_says() {
         results.records.len()
     );
     // One row in full: what it says, the same as numbers, and its percentiles.
-    insta::assert_snapshot!(blocks[1]["rows"][0].to_string(), @r#"{"c":["2.14 µs ±0.4%","1.07 µs","3.46 µs","3.50 µs","2.10 µs","2.00","0","×1.4"],"n":[[2139.0,2129.6,2148.6],[1069.5,1064.8,1074.3],3461.0,3495.0,2096.3,2.0,0.0,[1.3836,1.371,1.3963]],"q":["2.10 µs","2.11 µs","2.12 µs","2.13 µs","2.14 µs","2.14 µs","3.46 µs","3.48 µs","3.50 µs"],"s":13}"#);
+    insta::assert_snapshot!(blocks[1]["rows"][0].to_string(), @r#"{"c":["2.14 µs ±0.4%","1.07 µs","3.46 µs","3.50 µs","2.10 µs","2.00","0","×1.4"],"n":[[2139.1,2129.7,2148.4],[1069.5,1064.9,1074.2],3461.0,3495.0,2096.3,2.0,0.0,[1.3836,1.371,1.3963]],"q":["2.10 µs","2.11 µs","2.12 µs","2.13 µs","2.14 µs","2.14 µs","3.46 µs","3.48 µs","3.50 µs"],"s":13}"#);
 }
 
 #[test]
@@ -152,13 +152,13 @@ fn a_chart_for_the_terminal() {
     insta::assert_snapshot!(two.concat(), @"
     round trip of latency, 1 byte, same-core (cpu 1), per round trip
       shm-ring:wait=futex                   2.14 µs   ●
-      pipe                                  3.21 µs        ├──●──┤
-      unix-stream                           4.75 µs                ├─●─┤
+      pipe                                  3.31 µs         ├─●──┤
+      unix-stream                           4.76 µs                ├─●─┤
                                                      ╵2 µs            ╵5 µs
 
     round trip of latency, 4K, same-core (cpu 1), per round trip
-      pipe                                  3.77 µs                  ├────●────┤
-      fifo                                  3.91 µs                   ├────●────┤
+      pipe                                  3.89 µs                   ├────●────┤
+      fifo                                  4.03 µs                    ├────●────┤
       unix-stream:buffer=8M,wait=spin-t…    4.45 µs                            ●
                                                      ╵2 µs  ╵2.5 µs         ╵4 µs
     ");

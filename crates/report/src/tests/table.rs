@@ -27,21 +27,21 @@ fn the_table_in_80_columns() {
     latency, no payload, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches
       eventfd            2.34 µs ±0.4%  3.79 µs  2.29 µs      2.00
-      floor: context-switch = 1.87 µs
+      floor: context-switch = 1.88 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches  ×floor
       shm-ring:          2.14 µs ±0.4%  3.46 µs  2.10 µs      2.00    ×1.4
         wait=futex
-      pipe               3.21 µs  ±15%  4.58 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream        4.75 µs ±9.2%  7.58 µs  4.68 µs      2.00    ×3.1  !
-      floor: context-switch + 4 × memcpy = 1.88 µs
+      pipe               3.31 µs  ±15%  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream        4.76 µs ±9.1%  7.58 µs  4.68 µs      2.00    ×3.1  !
+      floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches  ×floor
-      pipe               3.77 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  !m
-      fifo               3.91 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  !m
+      pipe               3.89 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  !m
+      fifo               4.03 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  !m
       unix-stream:       4.45 µs ±0.4%  7.20 µs  4.36 µs      2.00    ×2.3  c
         buffer=8M,
         wait=spin-then-
@@ -57,7 +57,7 @@ fn the_table_in_80_columns() {
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism                     rate     time      cpu  switches  ×floor
-      shm-ring:          4.81 GB/s ±9.2%  13.6 µs  27.4 µs         0    ×1.5  !
+      shm-ring:          4.79 GB/s ±9.1%  13.7 µs  27.4 µs         0    ×1.5  !
         wait=spin
       pipe:capacity=1M   2.10 GB/s ±0.4%  31.3 µs  30.7 µs      2.00    ×3.5
       floor: shared-copy = 9.08 µs
@@ -79,7 +79,7 @@ fn the_table_in_80_columns() {
       floor                        time                of one        on
       null               0.424 ns ±0.4%            round trip     cpu 1
       syscall             61.5 ns ±0.4%             operation     cpu 1
-      context-switch      1.87 µs ±9.2%            round trip     cpu 1  !
+      context-switch      1.88 µs ±9.1%            round trip     cpu 1  !
       cache-line           143 ns ±0.4%            round trip  cpus 1,0
       remote-wake         20.2 µs ±0.4%            round trip  cpus 1,0
       shared-copy 64K     9.08 µs ±0.4%               message  cpus 1,0
@@ -126,20 +126,20 @@ fn the_table_in_120_columns() {
     latency, no payload, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches
       eventfd                             2.34 µs ±0.4%  1.17 µs  3.79 µs  3.83 µs  2.29 µs      2.00
-      floor: context-switch = 1.87 µs
+      floor: context-switch = 1.88 µs
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
       shm-ring:wait=futex                 2.14 µs ±0.4%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00    ×1.4
-      pipe                                3.21 µs  ±15%  1.60 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream                         4.75 µs ±9.2%  2.37 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
-      floor: context-switch + 4 × memcpy = 1.88 µs
+      pipe                                3.31 µs  ±15%  1.66 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream                         4.76 µs ±9.1%  2.38 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
+      floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
-      pipe                                3.77 µs  ±15%  1.88 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×1.7  !m
-      fifo                                3.91 µs  ±15%  1.95 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×1.8  !m
+      pipe                                3.89 µs  ±15%  1.94 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×1.7  !m
+      fifo                                4.03 µs  ±15%  2.01 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×1.8  !m
       unix-stream:buffer=8M,              4.45 µs ±0.4%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00    ×2.3  c
         wait=spin-then-block
       posix-mq                                   failed        -        -        -        -         -       -
@@ -151,7 +151,7 @@ fn the_table_in_120_columns() {
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism                                      rate     time      cpu  switches  ×floor
-      shm-ring:wait=spin                  4.81 GB/s ±9.2%  13.6 µs  27.4 µs         0    ×1.5  !
+      shm-ring:wait=spin                  4.79 GB/s ±9.1%  13.7 µs  27.4 µs         0    ×1.5  !
       pipe:capacity=1M                    2.10 GB/s ±0.4%  31.3 µs  30.7 µs      2.00    ×3.5
       floor: shared-copy = 9.08 µs
 
@@ -170,7 +170,7 @@ fn the_table_in_120_columns() {
       floor                                         time                of one        on
       null                                0.424 ns ±0.4%            round trip     cpu 1
       syscall                              61.5 ns ±0.4%             operation     cpu 1
-      context-switch                       1.87 µs ±9.2%            round trip     cpu 1  !
+      context-switch                       1.88 µs ±9.1%            round trip     cpu 1  !
       cache-line                            143 ns ±0.4%            round trip  cpus 1,0
       remote-wake                          20.2 µs ±0.4%            round trip  cpus 1,0
       shared-copy 64K                      9.08 µs ±0.4%               message  cpus 1,0
@@ -204,8 +204,8 @@ fn colour_adds_only_escapes() {
     insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @"
     latency, 4K, same-core (cpu 1), per round tripESC[0m
     ESC[2m  mechanism             round trip      p99      cpu  switches  ×floorESC[0m
-      pipe               3.77 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
-      fifo               3.91 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
+      pipe               3.89 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
+      fifo               4.03 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
       unix-stream:       4.45 µs ±0.4%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
         buffer=8M,
         wait=spin-then-
@@ -246,13 +246,13 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
       instrument  clock tsc, precision 0.370 ns, read 21.0 ns; reading it in every
                   iteration adds 1.2% (median over cases)
       floors      as first measured: null latency 1 same-core 0.424 ns, syscall cost
-                  same-core 61.5 ns, context-switch latency 1 same-core 1.87 µs
+                  same-core 61.5 ns, context-switch latency 1 same-core 1.88 µs
       note        the last line was cut off; it is left out
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism       round trip    rtt/2      p99      cpu  switches  ×floor
-      pipe         3.21 µs  ±15%  1.60 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
-      unix-stream  4.75 µs ±9.2%  2.37 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
+      pipe         3.31 µs  ±15%  1.66 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      unix-stream  4.76 µs ±9.1%  2.38 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 

@@ -177,7 +177,7 @@ fn every_number_of_the_page_stands_in_the_terminal_table() {
     );
     assert_eq!(agree, true);
     let summary = browser.evaluate("byId('table').innerText");
-    assert!(summary.as_str().unwrap().contains("3.21 µs ±15%"), "{summary}");
+    assert!(summary.as_str().unwrap().contains("3.31 µs ±15%"), "{summary}");
 }
 
 /// Slow: it opens a browser.
