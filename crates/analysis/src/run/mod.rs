@@ -30,9 +30,6 @@ const TAIL: f64 = 0.025;
 /// With fewer degrees of freedom there is no interval: what trials differ by is a matter of chance.
 const LEAST_DEGREES: f64 = 5.0;
 
-/// Readings that differ by less, as a fraction, are the same: the clock's grain.
-const LEAST_CHANGE: f64 = 0.002;
-
 /// The model of a run.
 #[derive(Debug, Clone)]
 pub struct RunModel {
@@ -46,7 +43,7 @@ pub struct RunModel {
 #[derive(Debug, Clone)]
 struct Group {
     fit: GroupFit,
-    /// Which readings its cases have, and differ from those of the reference state.
+    /// Which readings its cases have.
     is_read: [bool; READINGS],
     /// The trials of all of them, less one for each case.
     spare_trials: f64,
@@ -150,9 +147,7 @@ impl Group {
         let slices: Vec<Vec<Slice>> = cases.iter().map(|case| regressed(case, key, state, wakes)).collect();
         let fit = fit(&slices);
         let spare_trials = fit.effects.iter().map(|effect| effect.trials as f64 - 1.0).sum();
-        let differs =
-            |at: usize| slices.iter().flatten().any(|slice| slice.readings[at].abs() > LEAST_CHANGE);
-        let is_read = std::array::from_fn(|at| key.places[at].is_some() && differs(at));
+        let is_read = key.places.map(|place| place.is_some());
         Self { fit, is_read, spare_trials }
     }
 

@@ -19,6 +19,9 @@ const LEAST_READ: f64 = 0.8;
 /// Waking is read as the middle of what it took within some seconds: a single one varies by a fifth.
 const WAKE_SPAN_NS: u64 = 2_000_000_000;
 
+/// Readings that differ by less, as a fraction, are the same: the clock's grain.
+const LEAST_CHANGE: f64 = 0.002;
+
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Place {
@@ -72,9 +75,18 @@ pub struct RunSlices {
     pub(super) full_speed: FullSpeed,
 }
 
-/// What was read of each place in the reference state, as a logarithm.
+/// What was read of each place in the reference state.
 #[derive(Debug, Clone, Default)]
-pub struct HostState(BTreeMap<Place, f64>);
+pub struct HostState(BTreeMap<Place, Reference>);
+
+/// What is read of one place.
+#[derive(Debug, Clone, Copy)]
+struct Reference {
+    /// As a logarithm.
+    log: f64,
+    /// Whether it changes: what never does has no part in how times change.
+    changes: bool,
+}
 
 /// What waking took over a run, by place and span of time, as logarithms.
 #[derive(Debug, Default)]
@@ -161,7 +173,9 @@ impl RunSlices {
         let calm = |(place, mut logs): (Place, Vec<f64>)| {
             let at = (logs.len() as f64 * CALM_SHARE) as usize;
             let (_, log, _) = logs.select_nth_unstable_by(at, f64::total_cmp);
-            (place, *log)
+            let log = *log;
+            let changes = logs.iter().any(|other| (other - log).abs() > LEAST_CHANGE);
+            (place, Reference { log, changes })
         };
         HostState(logs.into_iter().map(calm).collect())
     }
@@ -172,8 +186,12 @@ impl HostState {
     pub fn middle(states: &[Self]) -> Self {
         let Some(first) = states.first() else { return Self::default() };
         let middle = |place: &Place| {
-            let logs: Option<Vec<f64>> = states.iter().map(|state| state.of(*place)).collect();
-            Some((*place, stats::mean(&logs?)))
+            let all: Option<Vec<Reference>> =
+                states.iter().map(|state| state.0.get(place).copied()).collect();
+            let all = all?;
+            let log = stats::mean(&all.iter().map(|reference| reference.log).collect::<Vec<_>>());
+            let changes = all.iter().any(|one| one.changes || (one.log - log).abs() > LEAST_CHANGE);
+            Some((*place, Reference { log, changes }))
         };
         Self(first.0.keys().filter_map(middle).collect())
     }
@@ -184,8 +202,9 @@ impl HostState {
         self.of(Place::Cpu(cpu))
     }
 
+    /// The logarithm of what is read of `place`; `None` where nothing is, or always the same.
     pub(super) fn of(&self, place: Place) -> Option<f64> {
-        self.0.get(&place).copied()
+        self.0.get(&place).filter(|reference| reference.changes).map(|reference| reference.log)
     }
 }
 

@@ -79,18 +79,18 @@ fn a_comparison_in_80_columns() {
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism             A         time       ×floor   finds
-      shm-ring:       13.6 µs  +1.0%  ±16%  +1.0%  ±32%     45%  cannot tell
+      shm-ring:       13.6 µs  +1.0%  ±15%  +1.0%  ±32%     45%  cannot tell
         wait=spin
-      pipe:           31.3 µs  +1.0% ±9.7%  +1.0% ±9.1%     11%  cannot tell
+      pipe:           31.3 µs  +1.0% ±8.5%  +1.0% ±9.1%     11%  cannot tell
         capacity=1M
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
       mechanism             A         time       ×floor   finds
-      shm-ring:       12.8 µs  +1.0% ±9.4%  +1.0% ±8.7%     11%  cannot tell
+      shm-ring:       12.8 µs  +1.0% ±8.3%  +1.0% ±8.7%     11%  cannot tell
         wait=spin
-      pipe:           38.3 µs  +1.0% ±5.0%  +1.0% ±9.1%     11%  cannot tell
+      pipe:           38.3 µs  +1.0% ±8.5%  +1.0% ±9.1%     11%  cannot tell
         capacity=1M
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
