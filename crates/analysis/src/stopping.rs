@@ -10,6 +10,9 @@ pub const LEAST_TRIALS: usize = 8;
 /// host does: simulated, a case that may settle after ten seconds covers the truth in 64%. Readings that stay the same are no sign of
 /// a quiet host, because it may be slow for as long.
 pub const LEAST_SPAN_NS: u64 = 30_000_000_000;
+/// What share of the width that is asked for an interval may have for a case to end early. What the rest of the run shows of the host widens
+/// it, and the case has no further slices then.
+const EARLY_SHARE: f64 = 0.8;
 
 /// Whether the time that `estimate` gives for `samples` is known to within the fraction `precision`, by as many trials as an
 /// interval needs. It is asked for the estimate only then. This is for a run that is over: its length was chosen beforehand.
@@ -26,7 +29,7 @@ pub fn ends_early(
     estimate: impl FnOnce() -> Option<Estimate>,
 ) -> bool {
     span_ns(samples) >= LEAST_SPAN_NS
-        && is_settled_by(least_trials.max(LEAST_TRIALS), samples, precision, estimate)
+        && is_settled_by(least_trials.max(LEAST_TRIALS), samples, EARLY_SHARE * precision, estimate)
 }
 
 fn is_settled_by(
