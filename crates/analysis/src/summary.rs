@@ -18,7 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What `samples` of `case` say, in a run of which `model` is the model; `None` when there are none.
 pub fn summarise(case: &Case, samples: &[Sample], model: &RunModel) -> Option<Summary> {
     let iteration_ns = model.time_ns(case)?;
-    let trials_of = |value: &dyn Fn(&Sample) -> Option<f64>| median_ratio(samples, value);
     let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
     let iteration_bytes =
         case.iteration_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
@@ -36,10 +35,12 @@ pub fn summarise(case: &Case, samples: &[Sample], model: &RunModel) -> Option<Su
         lost_interval: lost_interval(samples),
         quantiles: quantiles(samples),
         // Several peers have but one part, in which every iteration is timed.
-        each_over_total: trials_of(&|s| s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns()))
-            .filter(|_| case.peers == Peers::Pair),
-        floor_multiple: trials_of(&|s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
-        wake_floor_multiple: trials_of(&|s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
+        each_over_total: median_ratio(samples, |s| {
+            s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns())
+        })
+        .filter(|_| case.peers == Peers::Pair),
+        floor_multiple: median_ratio(samples, |s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        wake_floor_multiple: median_ratio(samples, |s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
         client: per_iteration(samples.iter().map(|s| s.client), iterations),
         server: samples
             .first()?

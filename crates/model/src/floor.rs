@@ -27,6 +27,12 @@ pub const SYSCALL: &str = "syscall";
 /// The mechanism that does nothing: it measures the instrument itself.
 pub const NULL: &str = "null";
 
+/// Whether `case` measures the host, to be compared with: a floor, or an operation.
+pub fn measures_the_host(case: &Case) -> bool {
+    let names = [CONTEXT_SWITCH, CACHE_LINE, SHARED_COPY, REMOTE_WAKE];
+    case.workload == Workload::Cost || names.contains(&case.spec.name.as_str())
+}
+
 /// The longest message that moves with the cache line that hands it over: a line less the word that says so.
 const LONGEST_IN_LINE: Size = Size(56);
 

@@ -64,7 +64,9 @@ fn read(file: &str) -> Result<Run, String> {
             Command::new("xz").args(["-dc"]).stdin(open).stdout(Stdio::piped()).spawn().map_err(fail)?;
         let mut text = Vec::new();
         xz.stdout.take().expect("piped").read_to_end(&mut text).map_err(fail)?;
-        xz.wait().map_err(fail)?;
+        if !xz.wait().map_err(fail)?.success() {
+            return Err(format!("{file}: 'xz -dc' cannot read it"));
+        }
         parse(text.as_slice(), file)
     } else {
         parse(BufReader::new(open), file)

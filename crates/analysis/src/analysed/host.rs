@@ -1,6 +1,6 @@
 //! How fast the host was over a run, and beside the slices of one case, as pictures show it.
 //!
-//! What a reading says is in `host_speed`; which slices a case's time is of is in `host_view`.
+//! What a reading says is in `host_speed`; what it does to times is in `run`.
 
 use crate::host_speed::FullSpeed;
 use model::record::{Record, Results, Sample};

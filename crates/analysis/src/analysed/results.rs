@@ -3,6 +3,7 @@
 use super::host::{CpuSpeed, cpu_speeds, slices};
 use super::leaders::{Leader, leaders};
 use super::record::{AnalysedFloor, AnalysedRecord};
+use crate::host_speed::FullSpeed;
 use crate::run::RunModel;
 use crate::stats;
 use crate::study::evaluate_results;
@@ -13,6 +14,7 @@ use model::floor::floor_of;
 use model::histogram::quantiles_ns;
 use model::record::{Outcome, Record, Results};
 use model::summary::Summary;
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 /// The percentiles of iterations, as fractions. Each is known where at least ten iterations lie beyond it.
@@ -41,10 +43,13 @@ pub struct AnalysedResults<'a> {
 impl<'a> AnalysedResults<'a> {
     /// Computes everything that reports show of `results`.
     pub fn of(results: &'a Results) -> Self {
-        let model = RunModel::of_results(results);
-        let full_speed = model.full_speed();
-        let summaries: Vec<Option<Summary>> =
-            results.records.iter().map(|record| summary_of(record, &model)).collect();
+        let full_speed = &FullSpeed::of(results);
+        // Whoever reads a file has its summaries made.
+        let model = LazyCell::new(|| RunModel::of_results(results));
+        let summary_of = |record: &Record| {
+            record.summary.clone().or_else(|| summarise(&record.case, &record.samples, &model))
+        };
+        let summaries: Vec<Option<Summary>> = results.records.iter().map(summary_of).collect();
         let with_summaries = || results.records.iter().zip(&summaries);
         let floor_ns: HashMap<&Case, f64> = with_summaries()
             .filter(|(record, _)| record.floor && !has_failed(record))
@@ -103,11 +108,6 @@ impl AnalysedRecord<'_> {
         let summary = self.summary.as_ref().filter(|_| has_failed(self.record));
         summary.map(|summary| summary.iteration_ns.median)
     }
-}
-
-/// The summary in the file, or that of the samples where the file has none.
-fn summary_of(record: &Record, model: &RunModel) -> Option<Summary> {
-    record.summary.clone().or_else(|| summarise(&record.case, &record.samples, model))
 }
 
 /// The percentiles of all iterations of `record`, as far as enough iterations lie beyond them.

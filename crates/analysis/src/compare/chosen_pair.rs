@@ -17,7 +17,7 @@ pub(super) struct ChosenPair<'a> {
     /// ln B − ln A of its times at one state of the host; `None` where a side has too few trials.
     pub(super) time: Option<Shift>,
     pub(super) slices: ChosenSides<'a>,
-    /// What each run of A and of B found by itself, in nanoseconds.
+    /// What each run of A and of B says of it by itself, in nanoseconds.
     pub(super) found_ns: [Vec<f64>; 2],
     /// The delay that was injected in each side.
     pub(super) injects: [Option<Inject>; 2],
@@ -28,48 +28,36 @@ pub(super) struct ChosenPair<'a> {
 /// Slices of each run of A and of B, with the number of the run.
 pub(super) struct ChosenSides<'a>(pub(super) [Vec<(usize, Vec<&'a Sample>)>; 2]);
 
-/// The models of the runs of A and of B: each at its own state of the host, and all at one.
-pub(super) struct SideModels {
-    pub(super) own: [Vec<RunModel>; 2],
-    pub(super) together: [Vec<RunModel>; 2],
-}
-
-impl SideModels {
-    /// Of the runs of A and of B. The one state is the middle of those of all runs.
-    pub(super) fn of(sides: [&[Results]; 2]) -> Self {
-        let slices = sides.map(|runs| runs.iter().map(RunSlices::of_results).collect::<Vec<_>>());
-        let states: Vec<HostState> = slices.iter().flatten().map(RunSlices::calm_state).collect();
-        let state = HostState::middle(&states);
-        let fitted = |fit: &dyn Fn(&RunSlices) -> RunModel| {
-            slices.each_ref().map(|runs| runs.iter().map(fit).collect::<Vec<_>>())
-        };
-        Self { own: fitted(&RunModel::of), together: fitted(&|slices| RunModel::at(slices, &state)) }
-    }
+/// The models of the runs of A and of B, all at the middle of the calm states of all runs.
+pub(super) fn side_models(sides: [&[Results]; 2]) -> [Vec<RunModel>; 2] {
+    let slices = sides.map(|runs| runs.iter().map(RunSlices::of_results).collect::<Vec<_>>());
+    let states: Vec<HostState> = slices.iter().flatten().map(RunSlices::calm_state).collect();
+    let state = HostState::middle(&states);
+    slices.map(|runs| runs.iter().map(|slices| RunModel::at(slices, &state)).collect())
 }
 
 impl<'a> ChosenPair<'a> {
     /// Of the runs of `pair`, which have `models`.
-    pub(super) fn of(pair: &CasePair<'a>, models: &SideModels) -> Self {
+    pub(super) fn of(pair: &CasePair<'a>, models: &[Vec<RunModel>; 2]) -> Self {
         let all = |runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
             runs.records.iter().map(|(run, record)| (*run, record.samples.iter().collect())).collect()
         };
         let slices = ChosenSides([all(&pair.a), all(&pair.b)]);
-        let found = |side: usize, runs: &CaseRuns<'a>| -> Vec<f64> {
-            let of_run = |(run, record): &(usize, &Record)| models.own[side][*run].time_ns(&record.case);
-            runs.records.iter().filter_map(of_run).map(|time| time.median).collect()
+        let found = |runs: &CaseRuns<'a>| -> Vec<f64> {
+            let summaries = runs.records.iter().filter_map(|(_, record)| record.summary.as_ref());
+            summaries.map(|summary| summary.iteration_ns.median).collect()
         };
         let times = |side: usize, runs: &CaseRuns<'a>| -> Vec<MeanError> {
             let has_enough = |(_, record): &&(usize, &Record)| {
                 trials(&record.samples.iter().collect::<Vec<_>>()) >= FEWEST_TRIALS
             };
-            let of_run =
-                |(run, record): &(usize, &Record)| models.together[side][*run].log_time(&record.case);
+            let of_run = |(run, record): &(usize, &Record)| models[side][*run].log_time(&record.case);
             runs.records.iter().filter(has_enough).filter_map(of_run).collect()
         };
         Self {
             case: pair.a.case(),
             time: Shift::between(&times(0, &pair.a), &times(1, &pair.b)),
-            found_ns: [found(0, &pair.a), found(1, &pair.b)],
+            found_ns: [found(&pair.a), found(&pair.b)],
             slices,
             injects: [&pair.a, &pair.b].map(|side| side.case().inject),
             failures: [failures(&pair.a), failures(&pair.b)],

@@ -1,7 +1,7 @@
 //! The runs of two sides compared, case by case.
 
 use super::case_shifts::CaseShifts;
-use super::chosen_pair::{ChosenPair, SideModels};
+use super::chosen_pair::{ChosenPair, side_models};
 use super::common_wander::common_wander;
 use super::discoveries::levels;
 use super::options::ComparisonOptions;
@@ -20,7 +20,7 @@ use model::units::Percent;
 /// `Case::key`, and where several share one, by CPUs.
 pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comparison {
     let (pairs, only_in_a, only_in_b) = pair(a, b);
-    let models = SideModels::of([a, b]);
+    let models = side_models([a, b]);
     let (floors, cases): (Vec<CasePair<'_>>, Vec<CasePair<'_>>) =
         pairs.into_iter().partition(CasePair::is_floor);
     let references: Vec<Reference<'_>> = floors.iter().filter_map(Reference::of).collect();

@@ -6,8 +6,9 @@
 //! This comparison works as follows.
 //!
 //! 1. Everything is on logarithms: a shift is ln B − ln A, and its exponential a ratio.
-//! 2. The times of a run are those of its model (`run`), at one state of the host for all runs. A multiple of a floor is the trimmed mean of
-//!    its trials, in time order, and the error comes from what they differ by, with what neighbours have in common. Degrees of freedom are Welch's and Satterthwaite's, quantiles Student's.
+//! 2. The times of a run are those of its model (`run`), at one state of the host for all runs. A multiple of a floor is the
+//!    trimmed mean of its trials, in time order, and the error comes from what they differ by, with what neighbours have in
+//!    common (`interval::MeanError`). Degrees of freedom are Welch's and Satterthwaite's, quantiles Student's.
 //! 3. Each run adds the variance between runs, from replicates or from the differences of all cases (`run_estimate`), with what
 //!    multiples of floors move by together within a run (`common_wander`).
 //! 4. Which cases are called different is decided over mechanisms and their cases, so that few of those called are false

@@ -119,8 +119,8 @@ pub struct ComparedCase {
 /// What the runs of one side measured of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RunMedian {
-    /// What the run found, in nanoseconds per iteration, at the state of the host that it was in; of several runs the median. Absent
-    /// without slices.
+    /// What the summary of the run says, in nanoseconds per iteration, at the state of the host that it was in; of several runs the
+    /// median. Absent without summaries.
     pub median_ns: Option<f64>,
     /// How many runs.
     pub runs: u32,

@@ -36,13 +36,13 @@ const CASE_SLOPE_PRIOR_CASES: f64 = 10.0;
 pub(super) const GROUP_WORTH: f64 = 10.0;
 /// The degrees of freedom among which those of the noise are chosen.
 const DEGREES: [f64; 6] = [2.0, 3.0, 4.0, 6.0, 10.0, 30.0];
+/// Those of trials: of too few to be fitted.
+const TRIAL_DEGREES: f64 = 8.0;
 /// How much slower than in the reference state something was, as a logarithm: the upper ends of bins.
 const DISTURBED: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 const BINS: usize = DISTURBED.len() + 1;
 /// How many slices of ordinary noise each bin has before anything was measured.
 const BIN_WORTH: f64 = 20.0;
-/// Those of trials: of too few to be fitted.
-const TRIAL_DEGREES: f64 = 8.0;
 /// No noise is less: the clock's grain.
 const LEAST_VARIANCE: f64 = 1e-8;
 

@@ -67,12 +67,16 @@ impl RunModel {
 
     /// Of `slices`, at the state of the host in the calmest tenth of them.
     pub fn of(slices: &RunSlices) -> Self {
-        Self::at(slices, &slices.calm_state())
+        let wakes = Wakes::of(slices);
+        Self::fitted(slices, &slices.calm_state_of(&wakes), &wakes)
     }
 
     /// Of `slices`, at `state`.
     pub fn at(slices: &RunSlices, state: &HostState) -> Self {
-        let wakes = Wakes::of(slices);
+        Self::fitted(slices, state, &Wakes::of(slices))
+    }
+
+    fn fitted(slices: &RunSlices, state: &HostState, wakes: &Wakes) -> Self {
         let mut keys: Vec<GroupKey> = Vec::new();
         let mut members: Vec<Vec<&CaseSlices>> = Vec::new();
         // In an order of their own, so that sums are the same however the slices came.
@@ -88,7 +92,7 @@ impl RunModel {
             members[at].push(case);
         }
         let groups =
-            keys.iter().zip(&members).map(|(key, cases)| Group::of(key, cases, state, &wakes)).collect();
+            keys.iter().zip(&members).map(|(key, cases)| Group::of(key, cases, state, wakes)).collect();
         let places = members.iter().enumerate().flat_map(|(group, cases)| {
             cases.iter().enumerate().map(move |(at, case)| (case.case.clone(), (group, at)))
         });

@@ -3,11 +3,11 @@
 use super::fit::READINGS;
 use crate::host_speed::{FullSpeed, ordered};
 use crate::stats;
-use model::floor::{CACHE_LINE, CONTEXT_SWITCH, REMOTE_WAKE, SHARED_COPY};
+use model::floor::measures_the_host;
 use model::placement::CpuPair;
 use model::record::{Results, Sample};
 use model::speed::SpeedReading;
-use model::{Case, Placement, Workload};
+use model::{Case, Placement};
 use std::collections::{BTreeMap, HashMap};
 
 /// The share of the readings of a place that are lower than that of the reference state: the calmest tenth of the run. A state that the
@@ -45,9 +45,6 @@ pub(super) struct GroupKey {
     /// Which readings all of their slices have.
     pub(super) places: [Option<Place>; READINGS],
 }
-
-/// What is measured to be compared with.
-const NOT_MECHANISMS: [&str; 4] = [CONTEXT_SWITCH, CACHE_LINE, SHARED_COPY, REMOTE_WAKE];
 
 /// The slices of one case.
 #[derive(Debug, Clone)]
@@ -160,12 +157,16 @@ impl RunSlices {
 
     /// The state of the host in the calmest tenth of the run.
     pub fn calm_state(&self) -> HostState {
-        let wakes = Wakes::of(self);
+        self.calm_state_of(&Wakes::of(self))
+    }
+
+    /// The same, of which waking is known.
+    pub(super) fn calm_state_of(&self, wakes: &Wakes) -> HostState {
         let mut logs: BTreeMap<Place, Vec<f64>> = BTreeMap::new();
         for case in &self.cases {
             for (at, place) in places(&case.case).into_iter().enumerate() {
                 let Some(place) = place else { continue };
-                let read = case.slices.iter().filter_map(|slice| slice.read(at, place, &wakes));
+                let read = case.slices.iter().filter_map(|slice| slice.read(at, place, wakes));
                 logs.entry(place).or_default().extend(read);
             }
         }
@@ -218,8 +219,7 @@ impl CaseSlices {
             place.filter(|_| read as f64 >= LEAST_READ * self.slices.len() as f64)
         };
         let places = std::array::from_fn(is_read);
-        let is_mechanism =
-            !NOT_MECHANISMS.contains(&self.case.spec.name.as_str()) && self.case.workload != Workload::Cost;
+        let is_mechanism = !measures_the_host(&self.case);
         GroupKey { is_mechanism, placement: self.case.placement, cpus: self.case.cpus, places }
     }
 }

@@ -159,9 +159,11 @@ fn samples_are_taken_at_several_rates_and_shares_extrapolated_to_none() {
     let mean = share["mean"].as_f64().unwrap();
     assert!((0.0..=1.0).contains(&mean) && bound(share, 0) <= mean && mean <= bound(share, 1), "{share}");
     // Open events cost what they cost: an effect that is above 0, and less than that of every probe that stops an endpoint.
-    // Where a rate has few trials beside bare ones, as on a busy host, it is not told.
-    let open = row["effect_at_no_samples"]["mean"].as_f64();
-    assert!(open.is_none_or(|open| open > 0.1 && open < 10.0), "{row}");
+    let Some(open) = row["effect_at_no_samples"]["mean"].as_f64() else {
+        // On a busy host the interval may reach as far as an iteration of which nothing is left, and then it is not told. That with all samples is.
+        return assert!(row["effect"]["median"].as_f64() > Some(0.1), "{row}");
+    };
+    assert!(open > 0.1 && open < 10.0, "{row}");
 }
 
 /// Slow: an explanation takes seconds, and more where the host is busy.

@@ -725,7 +725,7 @@ const blockTable = (block, label) => make('div', { className: 'card' }, tableOf(
 const picture = (svg, alt) => make('img', { className: 'picture', alt, src: `data:image/svg+xml,${encodeURIComponent(svg)}` });
 
 /** What the host did to a group of cases, each with its slices. */
-const viewsTable = (block) => tableOf({
+const hostEffectsTable = (block) => tableOf({
   caption: block.heading,
   columns: [{ title: block.rows_are }, ...block.columns.map(([title, meaning]) => ({ title, meaning })), { title: 'slices over the run', words: true }],
   rows: block.rows.map((row) => ({
@@ -750,7 +750,7 @@ function fillSpeed(speed, label) {
   for (const block of speed.blocks) {
     const details = make('details', {}, make('summary', {}, block.heading));
     // Most are never opened, and there may be ten thousand cases.
-    details.addEventListener('toggle', () => details.append(viewsTable(block)), { once: true });
+    details.addEventListener('toggle', () => details.append(hostEffectsTable(block)), { once: true });
     card.append(details);
   }
   byId('speed').append(card);

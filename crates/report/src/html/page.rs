@@ -222,7 +222,7 @@ fn run(analysed: &AnalysedResults<'_>, sheet: Sheet, label: &str, styles: &LineS
         blocks: blocks.collect(),
         answers: analysed.leaders.iter().filter_map(|leader| answer(analysed, leader)).collect(),
         study: analysed.study.as_ref().map(study::data),
-        speed: speed::data(analysed, sheet.views),
+        speed: speed::data(analysed, sheet.host_effects),
         title: sheet.title,
         head: sheet.head,
         notes: sheet.notes,

@@ -54,15 +54,15 @@ fn a_comparison_in_80_columns() {
       mechanism             A         time       ×floor   finds
       shm-ring:       2.14 µs   -25% ±7.0%   -25% ±6.4%     11%  faster
         wait=futex
-      pipe            2.86 µs  +1.7%  ±14%  +1.0%  ±84%    146%  cannot tell
-      unix-stream     4.79 µs  +0.9%  ±14%  +1.0%  ±30%     42%  cannot tell
+      pipe            3.31 µs  +1.7%  ±14%  +1.0%  ±84%    146%  cannot tell
+      unix-stream     4.76 µs  +0.9%  ±14%  +1.0%  ±30%     42%  cannot tell
       pipe, unix-stream: its interval reaches beyond ±5%: give both runs more time,
         or more runs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism             A         time       ×floor   finds
-      pipe            3.35 µs  +1.7%  ±14%  +1.0%  ±84%    146%  cannot tell
-      fifo            3.48 µs   +51%  ±18%   +50%  ±98%    113%  cannot tell
+      pipe            3.89 µs  +1.7%  ±14%  +1.0%  ±84%    146%  cannot tell
+      fifo            4.03 µs   +51%  ±18%   +50%  ±98%    113%  cannot tell
       unix-stream:    4.45 µs  +1.0% ±9.1%  +1.0% ±8.2%     10%  cannot tell
         buffer=8M,
         wait=spin-th
@@ -79,7 +79,7 @@ fn a_comparison_in_80_columns() {
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism             A         time       ×floor   finds
-      shm-ring:       13.6 µs  +1.0%  ±15%  +1.0%  ±32%     45%  cannot tell
+      shm-ring:       13.7 µs  +1.0%  ±15%  +1.0%  ±32%     45%  cannot tell
         wait=spin
       pipe:           31.3 µs  +1.0% ±8.5%  +1.0% ±9.1%     11%  cannot tell
         capacity=1M

@@ -184,6 +184,7 @@ const FLOOR: Column = Column::number("×floor", Kind::Multiple, |s| s.floor_mult
 
 const WAKE_FLOOR: Column = Column::number("×wake", Kind::Multiple, |s| s.wake_floor_multiple)
     .meaning("time over that of the floor that wakes a sleeper on the other CPU; only of cases that sleep");
+
 /// A number without an interval.
 fn alone(value: f64) -> Option<Estimate> {
     Some(Estimate { median: value, interval: None })

@@ -17,7 +17,7 @@ pub fn markdown(results: &AnalysedResults<'_>) -> String {
 
     let mut parts = vec![format!("## {}", plain(&sheet.title)), list(head)];
     parts.extend(sheet.study.iter().flat_map(study));
-    parts.extend(sheet.blocks.iter().chain(&sheet.views).flat_map(block));
+    parts.extend(sheet.blocks.iter().chain(&sheet.host_effects).flat_map(block));
     parts.extend(section("notes", list(sheet.notes.into_iter().map(labelled))));
     parts.extend(section("not measured", list(missing)));
     parts.join("\n\n") + "\n"

@@ -7,7 +7,7 @@ use super::columns::{self, Column};
 use super::layout::{DEEPER, INDENT, Style, finish, labelled, left, right, section, verdicts};
 use super::marks::{self, Mark};
 use super::sheet::{fastest_first, not_measured};
-use super::{head, study, views};
+use super::{head, host_effects, study};
 use crate::words::{clean, clip, width, wrap, wrap_name};
 use analysis::analysed::{AnalysedRecord, AnalysedResults, Leader};
 use model::floor::NULL;
@@ -444,7 +444,8 @@ fn footnotes(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let unknown = unknown.then_some("too few trials for intervals: others may be as fast as the fastest");
     let sentences =
         unknown.into_iter().chain([more]).flat_map(|text| wrap(text, style.width, INDENT, DEEPER));
-    let speed = views::note(analysed).into_iter().flat_map(|text| wrap(&text, style.width, INDENT, DEEPER));
+    let speed =
+        host_effects::note(analysed).into_iter().flat_map(|text| wrap(&text, style.width, INDENT, DEEPER));
     let lines = labelled(&notes, style).into_iter().chain(speed).chain(sentences);
     [String::new()].into_iter().chain(lines).collect()
 }

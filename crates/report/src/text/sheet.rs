@@ -6,7 +6,7 @@
 use super::block::{Block, Common, Row, Tone, comparable, floor_order, grouped, meanings, name};
 use super::columns::{self, Column};
 use super::study::{self, PUBLISHED, StudyWords};
-use super::{head, marks, views};
+use super::{head, host_effects, marks};
 use crate::quantity::time;
 use crate::words::clean;
 use analysis::analysed::{AnalysedRecord, AnalysedResults};
@@ -28,8 +28,8 @@ pub(crate) struct Sheet {
     pub(crate) study: Option<StudyWords>,
     /// The results.
     pub(crate) blocks: Vec<Block>,
-    /// The views of the host of what can be compared, block by block; none where no speed readings were taken.
-    pub(crate) views: Vec<Block>,
+    /// What the host did to what can be compared, block by block; none where no speed readings were taken.
+    pub(crate) host_effects: Vec<Block>,
     /// What the signs and the columns mean, each with the sign or the column.
     pub(crate) notes: Vec<(String, String)>,
     /// What was asked for and is not in the results, with the reason.
@@ -54,28 +54,28 @@ pub(crate) fn sheet(analysed: &AnalysedResults<'_>) -> Sheet {
     let (floors, cases): (Vec<_>, Vec<_>) =
         analysed.records.iter().enumerate().partition(|(_, analysed)| analysed.record.floor);
     let groups = comparable(&cases, |(_, analysed)| &analysed.record.case);
-    let (mut blocks, views): (Vec<Block>, Vec<Option<Block>>) =
+    let (mut blocks, host_effects): (Vec<Block>, Vec<Option<Block>>) =
         groups.into_iter().map(|(common, rows)| block(common, rows)).unzip();
-    let views: Vec<Block> = views.into_iter().flatten().collect();
+    let host_effects: Vec<Block> = host_effects.into_iter().flatten().collect();
     blocks.extend(floors_block(&floors));
     Sheet {
         title: head::title(&analysed.results.header),
         head: head::lines(analysed),
         study: None,
-        notes: notes(analysed.results, &blocks, &views),
+        notes: notes(analysed.results, &blocks, &host_effects),
         blocks,
-        views,
+        host_effects,
         missing: missing(analysed.results),
     }
 }
 
-/// The block of `rows`, and that of their views of the host.
+/// The block of `rows`, and that of what the host did to them.
 fn block(common: Common, mut rows: Vec<&Numbered<'_>>) -> (Block, Option<Block>) {
     rows.sort_by(|(_, a), (_, b)| fastest_first(a, b));
     let floor = floor_line(common, &rows);
     let below = floor.into_iter().chain(remarks(&rows)).collect();
     let block = of_rows(common.heading(), common.rows_are(), columns::of(common.workload), &rows, below);
-    (Block { common: Some(common), ..block }, views::block(common, &rows))
+    (Block { common: Some(common), ..block }, host_effects::block(common, &rows))
 }
 
 fn floors_block(floors: &[Numbered<'_>]) -> Option<Block> {
@@ -236,16 +236,16 @@ fn steps(rows: &[&Numbered<'_>]) -> Vec<String> {
 }
 
 /// What the columns and the signs mean, for those that occur.
-fn notes(results: &Results, blocks: &[Block], views: &[Block]) -> Vec<(String, String)> {
+fn notes(results: &Results, blocks: &[Block], host_effects: &[Block]) -> Vec<(String, String)> {
     let spread = ("±".to_owned(), "half the 95% interval of the median".to_owned());
-    let times = views::state(results).map(|state| ("times".to_owned(), state.to_owned()));
+    let times = host_effects::state(results).map(|state| ("times".to_owned(), state.to_owned()));
     let warnings = results.records.iter().flat_map(|record| &record.warnings);
     let kinds = grouped(warnings.map(|warning| (marks::mark(warning), warning.advice())));
     let signs = kinds.into_iter().map(|(mark, advice)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();
         (sign, format!("{}: {}; {}", mark.title, mark.meaning, advice[0]))
     });
-    let meanings = meanings(blocks).into_iter().chain(meanings(views));
+    let meanings = meanings(blocks).into_iter().chain(meanings(host_effects));
     [spread].into_iter().chain(meanings).chain(times).chain(signs).collect()
 }
 

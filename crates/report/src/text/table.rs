@@ -16,7 +16,7 @@ pub fn table(results: &AnalysedResults<'_>, style: &Style) -> String {
         labelled(&sheet.head, style),
         sheet.study.map(|of_study| study(&of_study, style)).unwrap_or_default(),
         blocks(&sheet.blocks, style),
-        blocks(&sheet.views, style),
+        blocks(&sheet.host_effects, style),
         section("notes", labelled(&sheet.notes, style), style),
         section("not measured", missing.collect(), style),
     ];

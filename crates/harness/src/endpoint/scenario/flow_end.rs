@@ -188,20 +188,22 @@ mod tests {
     use std::rc::Rc;
     use sys::Errno;
 
-    /// What a pipe of a page gives of the first message, a read at a time.
-    struct Pages {
+    /// An endpoint that gives so many bytes of the first message at a time.
+    struct Gives {
         bytes: Vec<u8>,
         given: usize,
+        at_a_time: usize,
+        loses: bool,
         seen: Rc<RefCell<Vec<String>>>,
     }
 
-    impl ObjectEndpoint for Pages {
+    impl ObjectEndpoint for Gives {
         fn send(&mut self, bytes: &[u8], _: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
             Ok(bytes.len())
         }
 
         fn receive(&mut self, into: &mut [u8], _: bool) -> Result<Arrived, Errno> {
-            let bytes = into.len().min(4096).min(self.bytes.len() - self.given);
+            let bytes = into.len().min(self.at_a_time).min(self.bytes.len() - self.given);
             into[..bytes].copy_from_slice(&self.bytes[self.given..self.given + bytes]);
             self.given += bytes;
             self.seen.borrow_mut().push("read".to_owned());
@@ -217,7 +219,7 @@ mod tests {
         }
 
         fn loses(&self) -> bool {
-            false
+            self.loses
         }
     }
 
@@ -229,38 +231,12 @@ mod tests {
         let mut bytes = vec![0xa5; 10_240];
         make(&mut bytes, 0, 0, Check::Sequence, false);
         let seen = Rc::<RefCell<Vec<String>>>::default();
-        let pages = Pages { bytes, given: 0, seen: seen.clone() };
+        let pages = Gives { bytes, given: 0, at_a_time: 4096, loses: false, seen: seen.clone() };
         let mut end = FlowEnd::new(Box::new(pages), flow, card("pipe").unwrap(), Draws::of_flow(1, 0));
         let says = |number, share: f64| seen.borrow_mut().push(format!("{:.0}% of {number}", 100.0 * share));
         let came = end.receive(0, (&flow.size, DrawKind::Size), 0, says).unwrap();
         assert_eq!(came, (0, 10_240));
         assert_eq!(*seen.borrow(), ["read", "40% of 0", "read", "40% of 0", "read", "20% of 0"]);
-    }
-
-    /// Of many messages one that comes, after others were lost.
-    struct Comes(Vec<u8>);
-
-    impl ObjectEndpoint for Comes {
-        fn send(&mut self, bytes: &[u8], _: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
-            Ok(bytes.len())
-        }
-
-        fn receive(&mut self, into: &mut [u8], _: bool) -> Result<Arrived, Errno> {
-            into[..self.0.len()].copy_from_slice(&self.0);
-            Ok(Arrived { bytes: self.0.len(), fds: 0 })
-        }
-
-        fn settings(&self) -> Vec<Setting> {
-            Vec::new()
-        }
-
-        fn input(&self) -> Option<BorrowedFd<'_>> {
-            None
-        }
-
-        fn loses(&self) -> bool {
-            true
-        }
     }
 
     #[test]
@@ -273,7 +249,8 @@ mod tests {
             let size = draws.value(&flow.size, DrawKind::Size, number).as_usize();
             let mut bytes = vec![0xa5; size];
             make(&mut bytes, 0, number, Check::Sequence, false);
-            let mut end = FlowEnd::new(Box::new(Comes(bytes)), flow, card("udp").unwrap(), draws);
+            let datagram = Gives { bytes, given: 0, at_a_time: usize::MAX, loses: true, seen: Rc::default() };
+            let mut end = FlowEnd::new(Box::new(datagram), flow, card("udp").unwrap(), draws);
             let (found, came) = end.receive(0, (&flow.size, DrawKind::Size), 0, |_, _| {}).unwrap();
             // What two messages have in common cannot tell which of them it is.
             assert!(
