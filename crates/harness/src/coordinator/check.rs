@@ -181,7 +181,7 @@ impl<'a> Subject<'a> {
     fn expect_end(&mut self) -> Finding {
         let (timer, mut others) = (Timer::start(), None);
         while timer.elapsed() < END_WITHIN && !self.interrupted.load(Ordering::Relaxed) {
-            if self.child.try_wait().map_err(text)?.is_some() {
+            if self.child.ended().map_err(text)?.is_some() {
                 others = Some(self.child.holders());
                 if others.as_ref().is_some_and(Vec::is_empty) {
                     return Ok(());

@@ -107,7 +107,7 @@ pub(super) fn lost(child: &mut OwnChild, failure: &Failure) -> TrialError {
     const GRACE: Duration = Duration::from_secs(1);
     let timer = Timer::start();
     while timer.elapsed() < GRACE {
-        match child.try_wait() {
+        match child.ended() {
             Ok(Some(status)) if is_closed(failure) => {
                 return TrialError::Died { status: words(status, child) };
             }

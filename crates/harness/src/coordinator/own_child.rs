@@ -5,8 +5,12 @@ use crate::clock::Timer;
 use crate::protocol::channel::Channel;
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, pidfd_open,
+    pidfd_send_signal, waitid,
+};
 use std::fs::{self, DirEntry};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
@@ -14,7 +18,8 @@ use sys::{Errno, Failure, OrFail};
 /// How long a command may take to end when its endpoint has, or when it was killed.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// A child that is killed and reaped when this is dropped.
+/// A child that is killed and reaped when this is dropped, and not before: an id that is waited for may be another's at once, and a group
+/// of that number, which `kill` would end, a stranger's.
 #[derive(Debug)]
 pub(super) struct OwnChild {
     child: Child,
@@ -38,7 +43,7 @@ impl OwnChild {
     }
 
     /// Waits a while for it to end by itself.
-    pub(super) fn wait_to_end(&mut self) {
+    pub(super) fn wait_to_end(&self) {
         self.wait_within(END_WITHIN);
     }
 
@@ -46,52 +51,71 @@ impl OwnChild {
         self.child.id()
     }
 
-    pub(super) fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+    /// How it ended, if it has (waitid(2), `WNOWAIT`).
+    pub(super) fn ended(&self) -> Result<Option<ExitStatus>, Errno> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.pid()), options)?;
+        // As wait(2) has it: an exit code in the second byte, a signal in the first.
+        let code = |status: WaitIdStatus| match status.terminating_signal() {
+            Some(signal) if status.dumped() => signal | 0x80,
+            Some(signal) => signal,
+            None => status.exit_status().unwrap_or_default() << 8,
+        };
+        Ok(status.map(|status| ExitStatus::from_raw(code(status))))
     }
 
     pub(super) fn kill(&mut self) {
-        self.is_killed |= matches!(self.child.try_wait(), Ok(None));
+        self.is_killed |= self.ended() == Ok(None);
         // It may have ended already.
         let _ = self.child.kill();
         if self.is_command {
-            let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+            let _ = kill_process_group(self.pid(), Signal::KILL);
         }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Who else has a pipe of the command: a process that has left its group may have taken one along. A child of this process has
     /// all its descriptors until it has executed its program, and until then it is of this very file.
     pub(super) fn holders(&self) -> Vec<Pid> {
-        let wanted: Vec<String> = self.pipes.iter().map(|inode| format!("pipe:[{inode}]")).collect();
-        let is_pipe = |fd: DirEntry| {
-            let link = fs::read_link(fd.path()).ok();
-            link.is_some_and(|to| to.to_str().is_some_and(|to| wanted.iter().any(|pipe| pipe == to)))
-        };
-        let holds = |pid: &i32| {
-            let fds = fs::read_dir(format!("/proc/{pid}/fd"));
-            fds.is_ok_and(|fds| fds.flatten().any(is_pipe))
-        };
-        let file_of = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
-        let own = file_of("self");
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
-        pids.filter(|pid| file_of(&pid.to_string()) != own && holds(pid)).filter_map(Pid::from_raw).collect()
+        pids.filter_map(Pid::from_raw).filter(|pid| self.is_held_by(*pid)).collect()
+    }
+
+    fn is_held_by(&self, pid: Pid) -> bool {
+        let is_pipe = |fd: DirEntry| {
+            let link = fs::read_link(fd.path()).ok();
+            let link = link.as_ref().and_then(|to| to.to_str());
+            link.is_some_and(|to| self.pipes.iter().any(|inode| to == format!("pipe:[{inode}]")))
+        };
+        let file_of = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let pid = pid.as_raw_nonzero().to_string();
+        let fds = fs::read_dir(format!("/proc/{pid}/fd"));
+        file_of(&pid) != file_of("self") && fds.is_ok_and(|fds| fds.flatten().any(is_pipe))
     }
 
     /// Kills whoever else has a pipe of the command.
     pub(super) fn kill_holders(&self) {
         for pid in self.holders() {
-            // It may have ended, or be another user's.
-            let _ = kill_process(pid, Signal::KILL);
+            // It may have ended, and its id be another's: the descriptor is of one process, which is asked once more.
+            let process = pidfd_open(pid, PidfdFlags::empty());
+            if let Ok(process) = process
+                && self.is_held_by(pid)
+            {
+                // It may be another user's.
+                let _ = pidfd_send_signal(process, Signal::KILL);
+            }
         }
     }
 
     /// Waits until it has ended, no longer than `limit`; says whether it has.
-    pub(super) fn wait_within(&mut self, limit: Duration) -> bool {
+    pub(super) fn wait_within(&self, limit: Duration) -> bool {
         let timer = Timer::start();
         loop {
-            match self.child.try_wait() {
+            match self.ended() {
                 Ok(None) if timer.elapsed() < limit => std::thread::sleep(Duration::from_millis(1)),
                 Ok(None) => return false,
                 Ok(Some(_)) | Err(_) => return true,
@@ -110,6 +134,7 @@ impl Drop for OwnChild {
             if self.is_killed {
                 self.kill_holders();
             }
+            let _ = self.child.try_wait();
         } else {
             let _ = self.child.wait();
         }
@@ -150,4 +175,30 @@ pub(super) fn is_closed(failure: &Failure) -> bool {
 /// What came of telling a process something. One that has ended by now has said why, which is read later.
 pub(super) fn unless_closed(sent: Result<(), Failure>) -> Result<(), Failure> {
     sent.or_else(|failure| if is_closed(&failure) { Ok(()) } else { Err(failure) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_child_that_has_ended_is_its_own_until_it_is_dropped() {
+        let (_input, _output, child) = streams(Command::new("sh").args(["-c", "exit 3"]), "sh").unwrap();
+        assert!(child.wait_within(Duration::from_secs(180)));
+        assert_eq!(child.ended().unwrap().and_then(|status| status.code()), Some(3));
+        let at = format!("/proc/{}", child.id());
+        assert!(fs::exists(&at).unwrap(), "it was reaped");
+        drop(child);
+        assert!(!fs::exists(&at).unwrap());
+    }
+
+    #[test]
+    fn a_child_that_was_killed_says_by_what() {
+        let (_input, _output, mut child) = streams(&mut Command::new("cat"), "cat").unwrap();
+        assert_eq!(child.ended(), Ok(None));
+        child.kill();
+        assert!(child.wait_within(Duration::from_secs(180)));
+        let ended = child.ended().unwrap().unwrap();
+        assert_eq!(ended, ExitStatus::from_raw(Signal::KILL.as_raw()));
+    }
 }

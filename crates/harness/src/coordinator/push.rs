@@ -47,6 +47,8 @@ d????????[tT]*) ;;
 d????-??-*" 0" | d????-??-*" $user") ;;
 *) fail "others may rename what lies in $parent: set TMPDIR to a directory of your own" ;;
 esac
+# A signal between the directory and the line that sees to it would leave it.
+trap '' HUP INT TERM PIPE
 made=$(mktemp -d "$parent/$prefix"XXXXXX) || exit
 trap 'rm -f "$made/ipcmark"; rmdir "$made"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
@@ -80,7 +82,7 @@ impl PushedProgram {
     pub fn push(via: &Via, interrupted: &AtomicBool) -> Result<Self, Failure> {
         let program = std::fs::read("/proc/self/exe").or_fail("read", "/proc/self/exe")?;
         let heartbeat = Heartbeat::start()?;
-        let (input, output, mut holder) = streams(&mut via.command(&["sh"]), via)?;
+        let (input, output, holder) = streams(&mut via.command(&["sh"]), via)?;
         let copying = Copying { input, output, via, interrupted, timer: Timer::start() };
         match copying.copy(&program) {
             Ok(path) => {
