@@ -333,7 +333,7 @@ impl CaseObservations {
                 (Support::No { reason, remedy }, _) => Some(format!("{reason}; {remedy}")),
                 (Support::Yes { .. }, Some(failure)) => Some(failure.clone()),
                 (Support::Yes { .. }, None) if effect.is_none() => {
-                    Some("there was no time for it".to_owned())
+                    Some("there was no time for it; give more --time".to_owned())
                 }
                 _ => None,
             };
@@ -432,7 +432,7 @@ mod tests {
         let absent = |of| probe(&observations, of).absent.unwrap();
         assert_eq!(absent(Probe::Faults), "EPERM");
         assert_eq!(absent(Probe::Scheduler), "no tracefs; mount it");
-        assert_eq!(absent(Probe::Sampling), "there was no time for it");
+        assert_eq!(absent(Probe::Sampling), "there was no time for it; give more --time");
     }
 
     #[test]

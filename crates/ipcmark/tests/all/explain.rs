@@ -22,8 +22,8 @@ fn only(said: &Said) -> Value {
     one.clone()
 }
 
-/// The arguments of an explanation of exactly so many iterations of a pipe, by `probes`.
-fn of_a_pipe(probes: &str) -> Vec<String> {
+/// The arguments of an explanation of exactly so many iterations of a pipe, by `probes`, in `time`: on a busy host each probe takes seconds.
+fn of_a_pipe(probes: &str, time: &str) -> Vec<String> {
     let iterations = ITERATIONS.to_string();
     let size = SIZE.to_string();
     let words = [
@@ -37,7 +37,7 @@ fn of_a_pipe(probes: &str) -> Vec<String> {
         "--iterations",
         &iterations,
         "--time",
-        "4s",
+        time,
         "--json",
         "--probes",
         probes,
@@ -80,7 +80,7 @@ fn assert_counts(explanation: &Value, probe: &str) {
 #[test]
 fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoints() {
     let place = Place::new();
-    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls"))).expect(0));
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls", "12s"))).expect(0));
     match absence(&explanation, "syscalls") {
         None => assert_counts(&explanation, "syscalls"),
         Some(reason) => {
@@ -94,7 +94,7 @@ fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoin
 #[test]
 fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_at_each() {
     let place = Place::new();
-    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("ptrace"))).expect(0));
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("ptrace", "12s"))).expect(0));
     match absence(&explanation, "ptrace") {
         None => assert_counts(&explanation, "ptrace"),
         Some(reason) => {
@@ -108,7 +108,7 @@ fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_
 #[test]
 fn what_the_scheduler_tells_fills_the_iterations() {
     let place = Place::new();
-    let mut arguments = of_a_pipe("scheduler");
+    let mut arguments = of_a_pipe("scheduler", "12s");
     arguments.extend(["--endpoints".to_owned(), "threads".to_owned()]);
     let explanation = only(&run(&mut place.ipcmark(arguments)).expect(0));
     if let Some(reason) = absence(&explanation, "scheduler") {
@@ -131,12 +131,10 @@ fn what_the_scheduler_tells_fills_the_iterations() {
 #[test]
 fn samples_are_taken_at_several_rates_and_shares_extrapolated_to_none() {
     let place = Place::new();
-    let mut arguments = of_a_pipe("sampling");
+    let mut arguments = of_a_pipe("sampling", "20s");
     let at = arguments.iter().position(|word| word == "--iterations").unwrap();
     // Trials as long as they are without a number of iterations have samples enough.
     arguments.drain(at..at + 2);
-    let time = arguments.iter().position(|word| word == "4s").unwrap();
-    arguments[time] = "20s".to_owned();
     let explanation = only(&run(&mut place.ipcmark(arguments)).expect(0));
     if let Some(reason) = absence(&explanation, "sampling") {
         return skip(&reason, "rates of samples are not tested");
@@ -170,7 +168,7 @@ fn samples_are_taken_at_several_rates_and_shares_extrapolated_to_none() {
 #[test]
 fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
     let place = Place::new();
-    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls,ptrace"))).expect(0));
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("syscalls,ptrace", "12s"))).expect(0));
     let copies = &explanation["copies"];
     if copies.is_null() {
         return skip(
@@ -179,9 +177,8 @@ fn a_pipe_copies_each_byte_twice_and_shared_memory_not_at_all() {
         );
     }
     assert_eq!(copies["by_kernel"], 2.0);
-    let of_ring = of_a_pipe("syscalls,ptrace").into_iter().map(|word| match word.as_str() {
+    let of_ring = of_a_pipe("syscalls,ptrace", "12s").into_iter().map(|word| match word.as_str() {
         "pipe" => "shm-ring".to_owned(),
-        "4s" => "8s".to_owned(),
         _ => word,
     });
     let explanation = only(&run(&mut place.ipcmark(of_ring)).expect(0));
@@ -197,7 +194,7 @@ fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
     assert!(place.command("cp").arg(IPCMARK).arg(place.path("ipcmark")).status().unwrap().success());
     fs::set_permissions(place.path("ipcmark"), all(0o755)).unwrap();
     let mut command = place.command(place.path("ipcmark"));
-    let arguments = of_a_pipe("counters,syscalls,ptrace,scheduler,faults,sampling,timeline");
+    let arguments = of_a_pipe("counters,syscalls,ptrace,scheduler,faults,sampling,timeline", "12s");
     command.args(arguments);
     if rustix::process::geteuid().is_root() {
         chown(place.tmp(), Some(NOBODY), Some(NOBODY)).unwrap();
@@ -220,7 +217,7 @@ fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
 #[test]
 fn a_page_of_it_replaces_a_page_and_nothing_else() {
     let place = Place::new();
-    let mut arguments = of_a_pipe("counters");
+    let mut arguments = of_a_pipe("counters", "4s");
     let page = place.path("why.html");
     arguments.extend(["--html".to_owned(), page.display().to_string()]);
     for _ in 0..2 {
@@ -287,7 +284,7 @@ fn a_case_is_explained_against_that_of_another_build() {
 #[test]
 fn segments_add_up_to_the_observed_iteration_and_its_typical_path_to_itself() {
     let place = Place::new();
-    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("scheduler"))).expect(0));
+    let explanation = only(&run(&mut place.ipcmark(of_a_pipe("scheduler", "12s"))).expect(0));
     let path = &explanation["path"];
     if path.is_null() {
         return skip(&explanation["unrecorded"].to_string(), "the path is not tested");
