@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(parse(streamed.as_bytes(), "streamed"), Ok(results.clone()));
 
     if let Some(study) = &results.header.study {
-        let drawn = evaluate(study, &results);
+        let drawn = evaluate(study, &results, &RunModel::of_results(&results));
         assert_eq!(drawn.conclusions.len(), study.conclusions.len());
     }
 

@@ -3,6 +3,7 @@
 
 #![no_main]
 
+use analysis::run::RunModel;
 use analysis::study::evaluate;
 use analysis::study::evaluated::StudyVerdict;
 use fuzz::CARDS;
@@ -59,7 +60,7 @@ fn keep_and_draw(study: &Study) {
     assert_eq!(serde_json::from_str::<Study>(&json).expect("what was kept can be read"), *study);
     assert_eq!(study.check(), Ok(()));
     let none = model::results::parse(HEADER.as_bytes(), "header").expect("the header is good");
-    for conclusion in evaluate(study, &none).conclusions {
+    for conclusion in evaluate(study, &none, &RunModel::of_results(&none)).conclusions {
         assert!(
             matches!(conclusion.verdict, StudyVerdict::NotMeasured(_) | StudyVerdict::Undecided),
             "{conclusion:?}"

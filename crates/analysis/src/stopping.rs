@@ -17,28 +17,13 @@ const EARLY_SHARE: f64 = 0.8;
 /// Whether the time that `estimate` gives for `samples` is known to within the fraction `precision`, by as many trials as an
 /// interval needs. It is asked for the estimate only then. This is for a run that is over: its length was chosen beforehand.
 pub fn is_settled(samples: &[Sample], precision: f64, estimate: impl FnOnce() -> Option<Estimate>) -> bool {
-    is_settled_by(LEAST_TRIALS, samples, precision, estimate)
+    trials(samples) >= LEAST_TRIALS && estimate().is_some_and(|estimate| is_narrow(estimate, precision))
 }
 
-/// Whether a case is settled and may end before the run does, with `least_trials` at the least. To end when the interval happens
-/// to be narrow is to choose among intervals, so that the run must have been long enough for that to be no matter.
-pub fn ends_early(
-    samples: &[Sample],
-    precision: f64,
-    least_trials: usize,
-    estimate: impl FnOnce() -> Option<Estimate>,
-) -> bool {
-    span_ns(samples) >= LEAST_SPAN_NS
-        && is_settled_by(least_trials.max(LEAST_TRIALS), samples, EARLY_SHARE * precision, estimate)
-}
-
-fn is_settled_by(
-    least_trials: usize,
-    samples: &[Sample],
-    precision: f64,
-    estimate: impl FnOnce() -> Option<Estimate>,
-) -> bool {
-    trials(samples) >= least_trials && estimate().is_some_and(|estimate| is_narrow(estimate, precision))
+/// Whether a case is settled and may end before the run does. To end when the interval happens to be narrow is to choose among intervals,
+/// so that the run must have been long enough for that to be no matter.
+pub fn ends_early(samples: &[Sample], precision: f64, estimate: impl FnOnce() -> Option<Estimate>) -> bool {
+    span_ns(samples) >= LEAST_SPAN_NS && is_settled(samples, EARLY_SHARE * precision, estimate)
 }
 
 /// Whether the interval of `estimate` is as narrow as `precision` asks.
@@ -76,6 +61,6 @@ mod tests {
         assert!(!is_settled(&samples(7), 0.02, known_to(2.0)));
         assert!(!is_settled(&samples(8), 0.02, || Some(Estimate { median: 100.0, interval: None })));
         // These were all taken at once.
-        assert!(!ends_early(&samples(8), 0.02, 8, known_to(2.0)));
+        assert!(!ends_early(&samples(8), 0.02, known_to(2.0)));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure: a summary is recomputed from a results file at any time.
 
-use crate::interval::{FEWEST_TRIALS, TAIL, median_over_trials};
+use crate::interval::{CONFIDENCE, FEWEST_TRIALS, TAIL, ratio_over_trials};
 use crate::run::{RunModel, fast_quarter_ns, stalled_ns};
 use crate::stats::student_quantile;
 use crate::{stats, stopping};
@@ -19,8 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn summarise(case: &Case, samples: &[Sample], model: &RunModel) -> Option<Summary> {
     let iteration_ns = model.time_ns(case)?;
     let iterations: u64 = samples.iter().map(|sample| sample.iterations).sum();
-    let iteration_bytes =
-        case.iteration_bytes().filter(|_| matches!(case.workload, Workload::Throughput | Workload::Transfer));
     let trials = samples.iter().map(|sample| sample.trial).collect::<BTreeSet<_>>().len();
     Some(Summary {
         trials: count(trials),
@@ -30,17 +28,17 @@ pub fn summarise(case: &Case, samples: &[Sample], model: &RunModel) -> Option<Su
         total_ns: total_ns(case, samples),
         stalls: stalls(case, samples),
         speed: speed(case, samples, model),
-        bytes_per_s: iteration_bytes.map(|bytes| rate(iteration_ns, samples, bytes)),
+        bytes_per_s: rate(case, iteration_ns, samples),
         lost: lost(samples),
         lost_interval: lost_interval(samples),
         quantiles: quantiles(samples),
         // Several peers have but one part, in which every iteration is timed.
-        each_over_total: median_ratio(samples, |s| {
+        each_over_total: trial_ratio(samples, |s| {
             s.each.as_ref().map(|each| each.mean_ns / s.iteration_ns())
         })
         .filter(|_| case.peers == Peers::Pair),
-        floor_multiple: median_ratio(samples, |s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
-        wake_floor_multiple: median_ratio(samples, |s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
+        floor_multiple: trial_ratio(samples, |s| s.floor_ns.map(|floor| s.iteration_ns() / floor)),
+        wake_floor_multiple: trial_ratio(samples, |s| s.wake_floor_ns.map(|floor| s.iteration_ns() / floor)),
         client: per_iteration(samples.iter().map(|s| s.client), iterations),
         server: samples
             .first()?
@@ -76,19 +74,24 @@ fn stalls(case: &Case, samples: &[Sample]) -> Option<Stalls> {
     (slices > 0).then_some(Stalls { slices, longest_ns })
 }
 
-/// The median with its interval of the ratios that `ratio` takes of samples. It is that of their logarithms: of an even number of
-/// slices the middle between 1/2 and 2 is 1.
-fn median_ratio(samples: &[Sample], ratio: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
+/// The mean over trials of the ratios that `ratio` takes of samples, of each trial the median. It is that of logarithms: the middle between
+/// 1/2 and 2 is 1.
+fn trial_ratio(samples: &[Sample], ratio: impl Fn(&Sample) -> Option<f64>) -> Option<Estimate> {
+    let of_sample = |sample: &Sample| ratio(sample).filter(|ratio| ratio.ln().is_finite());
+    ratio_over_trials(&by_trial(samples, of_sample), CONFIDENCE)
+}
+
+/// The median over the slices of each trial of what `value` gives, in the order of time.
+pub(crate) fn by_trial(samples: &[Sample], value: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
     let mut trials: BTreeMap<u32, (u64, Vec<f64>)> = BTreeMap::new();
     for sample in samples {
-        let (started_ns, logs) = trials.entry(sample.trial).or_insert((sample.started_ns, Vec::new()));
+        let (started_ns, values) = trials.entry(sample.trial).or_insert((sample.started_ns, Vec::new()));
         *started_ns = sample.started_ns.min(*started_ns);
-        logs.extend(ratio(sample).map(f64::ln).filter(|log| log.is_finite()));
+        values.extend(value(sample));
     }
     let mut trials: Vec<(u64, Vec<f64>)> = trials.into_values().collect();
     trials.sort_by_key(|(started_ns, _)| *started_ns);
-    let logs: Vec<Vec<f64>> = trials.into_iter().map(|(_, logs)| logs).collect();
-    median_over_trials(&logs).map(|logs| logs.map(f64::exp))
+    trials.into_iter().filter_map(|(_, values)| stats::median(&values)).collect()
 }
 
 /// What the readings beside the slices say; `None` where there are none, or the CPU's never changed.
@@ -102,10 +105,12 @@ fn speed(case: &Case, samples: &[Sample], model: &RunModel) -> Option<SpeedSumma
     Some(SpeedSummary { as_found_ns: stats::median(&times), median_speed, client, server, pair, wake })
 }
 
-/// Bytes that came per second, where an iteration sends so many.
-fn rate(iteration_ns: Estimate, samples: &[Sample], iteration_bytes: f64) -> Estimate {
+/// Bytes that came per second, in the workloads that send many.
+pub(crate) fn rate(case: &Case, iteration_ns: Estimate, samples: &[Sample]) -> Option<Estimate> {
+    let is_stream = matches!(case.workload, Workload::Throughput | Workload::Transfer);
+    let iteration_bytes = case.iteration_bytes().filter(|_| is_stream)?;
     let came = 1.0 - lost(samples).unwrap_or(0.0);
-    iteration_ns.map(|ns| came * iteration_bytes / ns * 1e9)
+    Some(iteration_ns.map(|ns| came * iteration_bytes / ns * 1e9))
 }
 
 /// The two groups of slices, and how much slower the host was beside the slow ones, if that explains them.
@@ -140,7 +145,7 @@ fn lost(samples: &[Sample]) -> Option<f64> {
 /// The interval of what is lost. It is that of the share which came, for that is never 0 where a time can be told.
 fn lost_interval(samples: &[Sample]) -> Option<(f64, f64)> {
     let came =
-        median_ratio(samples, |sample| sample.lost.map(|_| sample.came() as f64 / sample.iterations as f64));
+        trial_ratio(samples, |sample| sample.lost.map(|_| sample.came() as f64 / sample.iterations as f64));
     came?.map(|came| 1.0 - came).interval
 }
 
@@ -360,7 +365,7 @@ mod tests {
 
     /// Trials of 100, 110, 120, … ns per iteration on a floor of 50 ns, 1000 iterations each.
     fn trials(count: u32) -> Vec<Sample> {
-        (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n), Some(50.0))).collect()
+        (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n * 4 % 9), Some(50.0))).collect()
     }
 
     fn of(workload: Workload, samples: &[Sample]) -> Summary {
@@ -404,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_multiples_are_medians_over_trials() {
+    fn times_and_multiples_are_middles_of_trials() {
         let summary = of(Workload::Latency, &trials(9));
         assert_eq!((summary.trials, summary.iterations), (9, 9000));
         let (low, high) = summary.iteration_ns.interval.unwrap();
@@ -412,9 +417,9 @@ mod tests {
         assert!((middle_ns - 140.0).abs() < 4.0, "{middle_ns}");
         assert!(low < 130.0 && low > 110.0 && high > 150.0 && high < 180.0, "{low} to {high}");
         let multiple = summary.floor_multiple.unwrap();
-        assert!((multiple.median - 2.8).abs() < 1e-12);
+        assert!((multiple.median - 2.8).abs() < 0.05);
         let (low, high) = multiple.interval.unwrap();
-        assert!(low < 2.2 && low > 1.6 && high > 3.4 && high < 4.8, "{low} to {high}");
+        assert!(low < 2.6 && low > 2.0 && high > 3.0 && high < 3.8, "{low} to {high}");
         assert_eq!((summary.bytes_per_s, summary.quantiles, summary.each_over_total), (None, None, None));
         assert_eq!(summarise_alone(&case(Workload::Latency, 1), &[]), None);
     }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn rules() -> RunRules {
-        RunRules::new(Percent(0.02).into(), 100, std::time::Duration::from_secs(60), None)
+        RunRules::new(Percent(0.02).into(), 100, std::time::Duration::from_secs(60))
     }
 
     fn finished(case: &Case, samples: Vec<Sample>) -> FinishedCase {

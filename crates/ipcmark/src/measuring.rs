@@ -30,7 +30,7 @@ pub fn measure_until(
     let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
     let round = estimate(plan.cases.len() + plan.floors.len(), slice);
     let slices = (time.as_secs_f64() / round.as_secs_f64()) as u32;
-    let rules = RunRules::new(precision, slices, time, None);
+    let rules = RunRules::new(precision, slices, time);
     let settled = |case: &Case, samples: &[Sample]| rules.is_settled(case, samples);
     let ends_early = |case: &Case, samples: &[Sample]| ends(&rules, case, samples);
     let slices = |samples: &[Sample], cost: TrialCost| rules.slices(samples, cost);

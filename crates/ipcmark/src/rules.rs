@@ -6,13 +6,11 @@
 use analysis::allocation::slices_per_trial;
 use analysis::run::{RunModel, RunSlices};
 use analysis::stopping::{self, LEAST_TRIALS};
-use analysis::study::trials_needed;
 use analysis::summary::{summarise, warnings};
 use harness::coordinator::run::{FinishedCase, TrialCost};
 use model::estimate::Estimate;
 use model::record::{Outcome, Record, Sample};
 use model::results::MOST_SAMPLES;
-use model::study::Study;
 use model::warning::Warning;
 use model::{Case, Percent, Precision};
 use std::cell::RefCell;
@@ -28,16 +26,13 @@ pub struct RunRules {
     precision: Precision,
     planned_slices: u32,
     time: Duration,
-    least_trials: usize,
 }
 
 impl RunRules {
-    /// For a run of at most `time` of which `precision` is asked, in which a case should have about `planned_slices` slices, and
-    /// which draws `study`.
-    pub fn new(precision: Precision, planned_slices: u32, time: Duration, study: Option<&Study>) -> Self {
-        let least_trials = least_trials(study);
+    /// For a run of at most `time` of which `precision` is asked, in which a case should have about `planned_slices` slices.
+    pub fn new(precision: Precision, planned_slices: u32, time: Duration) -> Self {
         let (slices, model) = (RefCell::default(), RefCell::default());
-        Self { slices, model, precision, planned_slices, time, least_trials }
+        Self { slices, model, precision, planned_slices, time }
     }
 
     /// Takes a sample of `case`.
@@ -65,7 +60,7 @@ impl RunRules {
     /// The same where `precision` is asked of the case.
     pub fn ends_early_at(&self, precision: Percent, case: &Case, samples: &[Sample]) -> bool {
         let estimate = || self.estimate(case);
-        is_full(samples.len()) || stopping::ends_early(samples, precision.0, self.least_trials, estimate)
+        is_full(samples.len()) || stopping::ends_early(samples, precision.0, estimate)
     }
 
     /// What an iteration of `case` takes, by what was taken so far.
@@ -77,7 +72,7 @@ impl RunRules {
     /// has the trials that its intervals need, and some to spare.
     pub fn slices(&self, samples: &[Sample], cost: TrialCost) -> u32 {
         let best = slices_per_trial(cost.start.as_nanos() as f64, cost.slice.as_nanos() as f64, samples);
-        let least = self.least_trials as u32;
+        let least = LEAST_TRIALS as u32;
         let slices = self.expected_slices(samples);
         let trials = least + if slices > 4 * least { 4 } else { 0 };
         let trials_had = samples.chunk_by(|a, b| a.trial == b.trial).count() as u32;
@@ -116,11 +111,6 @@ impl RunRules {
 /// Whether a results file with one more sample of a case could not be read.
 fn is_full(samples: usize) -> bool {
     samples >= MOST_SAMPLES
-}
-
-/// How many trials a case has at least before it may end: as many as an interval needs, and as the conclusions of `study` do.
-pub fn least_trials(study: Option<&Study>) -> usize {
-    study.map_or(0, trials_needed).max(LEAST_TRIALS)
 }
 
 #[cfg(test)]
@@ -176,15 +166,15 @@ mod tests {
     }
 
     /// Rules of a run in which `samples` of `case` were taken.
-    fn rules(case: &Case, samples: &[Sample], slices: u32, study: Option<&Study>) -> RunRules {
-        let rules = RunRules::new(Percent(0.01).into(), slices, MINUTE, study);
+    fn rules(case: &Case, samples: &[Sample], slices: u32) -> RunRules {
+        let rules = RunRules::new(Percent(0.01).into(), slices, MINUTE);
         samples.iter().for_each(|sample| rules.take(case, sample));
         rules
     }
 
     /// What `finished` becomes.
     fn recorded(finished: FinishedCase) -> Record {
-        rules(&finished.case, &finished.samples, 100, None).record(finished)
+        rules(&finished.case, &finished.samples, 100).record(finished)
     }
 
     #[test]
@@ -193,7 +183,7 @@ mod tests {
             let samples: Vec<Sample> =
                 (0..).zip(iteration_ns).map(|(round, ns)| sample(round, *ns, None)).collect();
             let case = floor::operation("getpid", 0);
-            let rules = RunRules::new(Percent(precision).into(), 100, MINUTE, None);
+            let rules = RunRules::new(Percent(precision).into(), 100, MINUTE);
             samples.iter().for_each(|sample| rules.take(&case, sample));
             rules.is_settled(&case, &samples)
         };
@@ -214,29 +204,24 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_case_goes_on_until_every_conclusion_of_the_study_could_be_called_false() {
-        let suite = crate::suites::find("wisconsin").unwrap();
-        let needed = least_trials(suite.study.as_ref());
-        assert!(needed > LEAST_TRIALS, "{needed}");
+    fn a_quiet_case_goes_on_until_it_has_the_trials_that_an_interval_needs() {
         let case = floor::operation("getpid", 0);
-        let ends = |study, trials| rules(&case, &alike(trials), 100, study).ends_early(&case, &alike(trials));
-        assert!(ends(None, LEAST_TRIALS as u32) && !ends(suite.study.as_ref(), needed as u32 - 1));
-        assert!(ends(suite.study.as_ref(), needed as u32));
+        let needed = LEAST_TRIALS as u32;
+        let ends = |trials| rules(&case, &alike(trials), 100).ends_early(&case, &alike(trials));
+        assert!(ends(needed) && !ends(needed - 1));
         // A run of few slices has that many trials all the same.
         let cost = TrialCost { start: Duration::from_secs(1), slice: Duration::from_micros(1) };
-        for slices in [needed as u32, 40, 1000] {
-            let rules = RunRules::new(Percent(0.01).into(), slices, MINUTE, suite.study.as_ref());
-            let of_a_trial = rules.slices(&[], cost);
-            assert!(slices / of_a_trial >= needed as u32, "{slices} slices, {of_a_trial} of a trial");
+        for slices in [needed, 40, 1000] {
+            let of_a_trial = RunRules::new(Percent(0.01).into(), slices, MINUTE).slices(&[], cost);
+            assert!(slices / of_a_trial >= needed, "{slices} slices, {of_a_trial} of a trial");
         }
     }
 
     #[test]
     fn a_run_whose_slices_take_longer_than_planned_has_the_trials_that_are_needed_all_the_same() {
-        let suite = crate::suites::find("mueller").unwrap();
-        let needed = least_trials(suite.study.as_ref()) as u32;
+        let needed = LEAST_TRIALS as u32;
         // Two hundred slices were planned, and sixty find room.
-        let rules = RunRules::new(Percent(0.01).into(), 200, MINUTE, suite.study.as_ref());
+        let rules = RunRules::new(Percent(0.01).into(), 200, MINUTE);
         let cost = TrialCost { start: Duration::from_millis(10), slice: Duration::from_secs(1) };
         let (mut samples, mut trial) = (Vec::<Sample>::new(), 0);
         while samples.len() < 60 {

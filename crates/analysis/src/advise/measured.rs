@@ -1,12 +1,12 @@
 //! What was measured of a mechanism, as far as a need asks for it.
 
-use crate::interval::median_time_over_trials;
+use crate::interval::{CONFIDENCE, ratio_over_trials};
+use crate::summary::by_trial;
 use model::estimate::Estimate;
 use model::need::{Need, Objective, Pattern};
-use model::record::Record;
+use model::record::{Record, Sample};
 use model::{Outcome, Pace, Size, Spec, Workload};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// What was measured of a mechanism at the size of a need.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -80,14 +80,11 @@ pub fn measured(need: &Need, spec: &Spec, records: &[Record]) -> Option<Measured
 
 /// The CPU time of both endpoints for an iteration of `record`, with its interval over trials; `None` where there is none.
 pub(super) fn cpu_ns(record: &Record) -> Option<Estimate> {
-    let mut trials: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for sample in record.samples.iter().filter(|sample| sample.iterations > 0) {
+    let cpu_ns = |sample: &Sample| {
         let ns = sample.client.cpu_ns.saturating_add(sample.server.map_or(0, |server| server.cpu_ns));
-        if ns > 0 {
-            trials.entry(sample.trial).or_default().push(ns as f64 / sample.iterations as f64);
-        }
-    }
-    median_time_over_trials(&trials.into_values().collect::<Vec<_>>())
+        (ns > 0 && sample.iterations > 0).then(|| ns as f64 / sample.iterations as f64)
+    };
+    ratio_over_trials(&by_trial(&record.samples, cpu_ns), CONFIDENCE)
 }
 
 /// Whether the numbers of a case that ended so may be used.

@@ -1,7 +1,7 @@
 //! The best mechanisms: of each workload in each place, at the smallest and at the largest size.
 
 use super::record::AnalysedRecord;
-use model::estimate::Estimate;
+use crate::run::RunModel;
 use model::floor::NULL;
 use model::topology::CpuPair;
 use model::{Case, Endpoints, Pace, Peers, Placement, Size, Workload};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Leader {
     /// Its place among the records.
     pub best: usize,
-    /// The places of those that cannot be told from it, the best first: their intervals overlap.
+    /// The places of those that cannot be told from it, the best first: what they take over what it takes may be less than 1.
     pub as_good: Vec<usize>,
     /// The place of the next best; absent where there is no other.
     pub next: Option<usize>,
@@ -29,7 +29,7 @@ type Group = (Workload, Placement, Option<CpuPair>, Endpoints, Pace, Peers);
 ///
 /// Mechanisms compete by rate where the workload has one, otherwise by time. The instrument itself does not compete, and
 /// empty messages count only where there are no others: few mechanisms have them.
-pub(super) fn leaders(records: &[AnalysedRecord<'_>]) -> Vec<Leader> {
+pub(super) fn leaders(records: &[AnalysedRecord<'_>], model: &RunModel) -> Vec<Leader> {
     let mut groups: BTreeMap<Group, BTreeMap<Option<Size>, Vec<usize>>> = BTreeMap::new();
     for (at, analysed) in records.iter().enumerate() {
         let case = &analysed.record.case;
@@ -38,10 +38,14 @@ pub(super) fn leaders(records: &[AnalysedRecord<'_>]) -> Vec<Leader> {
             groups.entry(group(case)).or_default().entry(case.size_bytes).or_default().push(at);
         }
     }
-    groups.into_values().flat_map(|sizes| of_group(records, &sizes)).collect()
+    groups.into_values().flat_map(|sizes| of_group(records, &sizes, model)).collect()
 }
 
-fn of_group(records: &[AnalysedRecord<'_>], sizes: &BTreeMap<Option<Size>, Vec<usize>>) -> Vec<Leader> {
+fn of_group(
+    records: &[AnalysedRecord<'_>],
+    sizes: &BTreeMap<Option<Size>, Vec<usize>>,
+    model: &RunModel,
+) -> Vec<Leader> {
     let with_payload = sizes.iter().filter(|(size, _)| size.is_some_and(|size| size.0 > 0));
     let payloads: Vec<&Vec<usize>> = with_payload.map(|(_, members)| members).collect();
     let (first, last) = match payloads.as_slice() {
@@ -51,7 +55,7 @@ fn of_group(records: &[AnalysedRecord<'_>], sizes: &BTreeMap<Option<Size>, Vec<u
     };
     let several = last.is_some();
     let leader = |members: &Vec<usize>, at_largest| {
-        let ranked = rank(records, members);
+        let ranked = rank(records, members, model);
         ranked.map(|leader| Leader { at_largest, is_of_several_sizes: several, ..leader })
     };
     let first = first.and_then(|members| leader(members, false));
@@ -64,28 +68,31 @@ fn group(case: &Case) -> Group {
 }
 
 /// The best of `members`, which are of one size.
-fn rank(records: &[AnalysedRecord<'_>], members: &[usize]) -> Option<Leader> {
-    let mut ranked: Vec<(usize, Estimate)> =
+fn rank(records: &[AnalysedRecord<'_>], members: &[usize], model: &RunModel) -> Option<Leader> {
+    let mut ranked: Vec<(usize, f64)> =
         members.iter().filter_map(|at| Some((*at, merit(&records[*at])?))).collect();
-    ranked.sort_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
+    ranked.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let (&(best, of_best), others) = ranked.split_first()?;
-    let as_good = others.iter().filter(|(_, other)| match (of_best.interval, other.interval) {
-        (Some((_, worst)), Some((best, _))) => best <= worst,
-        (Some((_, worst)), None) => other.median <= worst,
-        (None, _) => false,
-    });
+    let is_as_good = |(other, of_other): &&(usize, f64)| {
+        let ratio = model.ratio(&records[*other].record.case, &[&records[best].record.case]);
+        // What was lost is no part of the time.
+        let lost = ratio.map(|ratio| of_other / of_best / ratio.median);
+        ratio
+            .zip(lost)
+            .is_some_and(|(ratio, lost)| ratio.interval.is_some_and(|(least, _)| least * lost <= 1.0))
+    };
     Some(Leader {
         best,
-        as_good: as_good.map(|(at, _)| *at).collect(),
+        as_good: others.iter().filter(is_as_good).map(|(at, _)| *at).collect(),
         next: others.first().map(|(at, _)| *at),
         at_largest: false,
         is_of_several_sizes: false,
     })
 }
 
-/// By what a record competes; less is better.
-fn merit(analysed: &AnalysedRecord<'_>) -> Option<Estimate> {
+/// By what a record competes, which is to be small: the time of what it does, or of a byte that comes.
+fn merit(analysed: &AnalysedRecord<'_>) -> Option<f64> {
     let summary = analysed.trusted()?;
-    let merit = summary.bytes_per_s.map_or(summary.iteration_ns, |rate| rate.map(|rate| -rate));
-    merit.median.is_finite().then_some(merit)
+    let merit = summary.bytes_per_s.map_or(summary.iteration_ns.median, |rate| 1e9 / rate.median);
+    merit.is_finite().then_some(merit)
 }

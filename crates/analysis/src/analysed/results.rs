@@ -6,7 +6,7 @@ use super::record::{AnalysedFloor, AnalysedRecord};
 use crate::host_speed::FullSpeed;
 use crate::run::RunModel;
 use crate::stats;
-use crate::study::evaluate_results;
+use crate::study::evaluate;
 use crate::study::evaluated::EvaluatedStudy;
 use crate::summary::summarise;
 use model::Case;
@@ -77,11 +77,11 @@ impl<'a> AnalysedResults<'a> {
             .collect();
         Self {
             results,
-            leaders: leaders(&records),
+            leaders: leaders(&records, &model),
             records,
             instrument_effect: stats::median(&effects),
             cpu_speeds: cpu_speeds(results, full_speed),
-            study: evaluate_results(results),
+            study: results.header.study.as_ref().map(|study| evaluate(study, results, &model)),
         }
     }
 }

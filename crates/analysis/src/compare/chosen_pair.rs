@@ -51,7 +51,8 @@ impl<'a> ChosenPair<'a> {
             let has_enough = |(_, record): &&(usize, &Record)| {
                 trials(&record.samples.iter().collect::<Vec<_>>()) >= FEWEST_TRIALS
             };
-            let of_run = |(run, record): &(usize, &Record)| models[side][*run].log_time(&record.case);
+            let of_run =
+                |(run, record): &(usize, &Record)| models[side][*run].log_sum(&[(&record.case, 1.0)]);
             runs.records.iter().filter(has_enough).filter_map(of_run).collect()
         };
         Self {

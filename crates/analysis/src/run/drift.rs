@@ -25,6 +25,16 @@ pub(super) struct Drift {
     pub(super) variance: f64,
 }
 
+/// What the slices of one trial in one window are off by when all else is taken off.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrialInWindow {
+    pub(super) window: usize,
+    pub(super) slices: usize,
+    pub(super) off: f64,
+    /// The variance of `off` by chance: of the trial's own effect, and of the noise of its slices.
+    pub(super) variance: f64,
+}
+
 /// The sums of one window.
 #[derive(Debug, Clone, Copy, Default)]
 struct Window {
@@ -39,15 +49,14 @@ impl Drift {
         self.moved.get(window).copied().unwrap_or_default()
     }
 
-    /// Takes what is left of each slice when all else is taken off, with its window and what it is worth: 1 over a variance. A window moves as
-    /// much as its slices say, drawn to 0 as far as chance may have made that.
-    pub(super) fn update(&mut self, slices: impl Iterator<Item = (usize, f64, f64)>) {
+    /// A window moves as much as its trials say, drawn to 0 as far as chance may have made that.
+    pub(super) fn update(&mut self, trials: impl Iterator<Item = TrialInWindow>) {
         let mut windows: BTreeMap<usize, Window> = BTreeMap::new();
-        for (at, left, worth) in slices {
-            let window = windows.entry(at).or_default();
-            window.slices += 1;
-            window.sum += left * worth;
-            window.worth += worth;
+        for trial in trials {
+            let window = windows.entry(trial.window).or_default();
+            window.slices += trial.slices;
+            window.sum += trial.off / trial.variance;
+            window.worth += 1.0 / trial.variance;
         }
         windows.retain(|_, window| window.slices >= FEWEST_SLICES);
         self.moved.clear();

@@ -6,9 +6,10 @@
 //! expectation and maximisation, and those of a case are drawn to those of its group as far as it has few slices.
 //! Cases know of each other only through the slopes of the group, so that each step solves small systems.
 
-use super::drift::Drift;
+use super::drift::{Drift, TrialInWindow};
 use crate::stats;
 use nalgebra::{SMatrix, SVector};
+use std::collections::BTreeMap;
 
 /// Of the client's CPU, of the server's, of their pair, and of waking.
 pub(super) const READINGS: usize = 4;
@@ -301,6 +302,24 @@ impl<'a> Case<'a> {
         bins
     }
 
+    /// What each trial is off by in each window, with what moves the window still in it.
+    fn trials_in_windows(&self, group: &Group, residuals: &[f64]) -> Vec<TrialInWindow> {
+        let mut sums: BTreeMap<(usize, usize), (usize, f64, f64)> = BTreeMap::new();
+        for ((slice, left), weight) in self.slices.iter().zip(residuals).zip(&self.weights) {
+            let off = left + self.trials[slice.trial].off + group.drift.at(slice.window);
+            let worth = weight / (self.noise * group.disturbed[slice.bin()]);
+            let (slices, sum, all) = sums.entry((slice.trial, slice.window)).or_default();
+            *slices += 1;
+            *sum += off * worth;
+            *all += worth;
+        }
+        let of_trial = |((trial, window), (slices, sum, worth)): ((usize, usize), (usize, f64, f64))| {
+            let own = self.trial_scale / self.trials[trial].weight;
+            TrialInWindow { window, slices, off: sum / worth, variance: own + 1.0 / worth }
+        };
+        sums.into_iter().map(of_trial).collect()
+    }
+
     fn trial_squares(&self) -> f64 {
         self.trials.iter().map(|trial| trial.weight * (trial.off.powi(2) + trial.variance)).sum()
     }
@@ -393,14 +412,12 @@ fn update_scales(cases: &mut [Case<'_>], group: &mut Group, residuals: &[Vec<f64
 
 /// What moves all cases together.
 fn update_drift(cases: &[Case<'_>], group: &mut Group, residuals: &[Vec<f64>]) {
-    let mut slices = Vec::new();
-    for (case, residuals) in cases.iter().zip(residuals) {
-        for ((slice, left), weight) in case.slices.iter().zip(residuals).zip(&case.weights) {
-            let left = left + case.trials[slice.trial].off + group.drift.at(slice.window);
-            slices.push((slice.window, left, weight / (case.noise * group.disturbed[slice.bin()])));
-        }
-    }
-    group.drift.update(slices.into_iter());
+    let trials: Vec<TrialInWindow> = cases
+        .iter()
+        .zip(residuals)
+        .flat_map(|(case, residuals)| case.trials_in_windows(group, residuals))
+        .collect();
+    group.drift.update(trials.into_iter());
 }
 
 /// What the slopes of cases deviate by from those of the group.

@@ -17,16 +17,14 @@ use self::slices::{CaseSlices, GroupKey, Wakes};
 pub use self::slices::{HostState, RunSlices};
 pub(crate) use self::slices::{fast_quarter_ns, stalled_ns};
 use crate::host_speed::FullSpeed;
-use crate::interval::MeanError;
+use crate::interval::{MeanError, TAIL};
 use crate::stats::student_quantile;
 use model::Case;
 use model::estimate::Estimate;
 use model::record::{Results, Sample};
 use model::summary::SpeedSlope;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-/// What an interval misses on each side.
-const TAIL: f64 = 0.025;
 /// With fewer degrees of freedom there is no interval: what trials differ by is a matter of chance.
 const LEAST_DEGREES: f64 = 5.0;
 
@@ -101,34 +99,34 @@ impl RunModel {
 
     /// What an iteration of `case` takes at the state of the host, in nanoseconds; `None` where it has no slice.
     pub fn time_ns(&self, case: &Case) -> Option<Estimate> {
-        let (group, at) = self.place_of.get(case)?;
-        let group = &self.groups[*group];
-        let (log, variance) = group.fit.contrast(&[(*at, 1.0)]);
-        Some(group.estimate(log, variance + group.fit.drift, &[*at]))
+        Some(estimate(self.log_sum(&[(case, 1.0)])?))
     }
 
-    /// The logarithm of the time of `case` with its error; `None` where it has no slice.
-    pub(crate) fn log_time(&self, case: &Case) -> Option<MeanError> {
-        let (group, at) = self.place_of.get(case)?;
-        let group = &self.groups[*group];
-        let (mean, variance) = group.fit.contrast(&[(*at, 1.0)]);
-        Some(MeanError { mean, variance: variance + group.fit.drift, degrees: group.degrees(&[*at]) })
-    }
-
-    /// The time of `case` over the geometric mean of those of `others`; `None` where one has no slice, or they are of two groups, so that the
-    /// host does not cancel.
+    /// The time of `case` over the geometric mean of those of `others`; `None` where one has no slice. Of cases that were fitted together
+    /// it is known better than their times, for the host cancels.
     pub fn ratio(&self, case: &Case, others: &[&Case]) -> Option<Estimate> {
-        let (of, at) = self.place_of.get(case)?;
         let share = -1.0 / others.len() as f64;
-        let mut shares = vec![(*at, 1.0)];
-        for other in others {
-            let (_, at) = self.place_of.get(other).filter(|(group, _)| group == of)?;
-            shares.push((*at, share));
+        let others = others.iter().map(|other| (*other, share));
+        Some(estimate(self.log_sum(&std::iter::once((case, 1.0)).chain(others).collect::<Vec<_>>())?))
+    }
+
+    /// The sum of the logarithms of the times of cases, each times its share, with its error; `None` where one has no slice.
+    pub(crate) fn log_sum(&self, shares: &[(&Case, f64)]) -> Option<MeanError> {
+        let mut of_groups: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
+        for (case, share) in shares {
+            let (group, at) = self.place_of.get(case)?;
+            // A case may stand on both sides of a ratio.
+            *of_groups.entry(*group).or_default().entry(*at).or_default() += share;
         }
-        let group = &self.groups[*of];
-        let (log, variance) = group.fit.contrast(&shares);
-        let cases: Vec<usize> = shares.iter().map(|(at, _)| *at).collect();
-        Some(group.estimate(log, variance, &cases))
+        let sums = of_groups.iter().map(|(group, shares)| {
+            self.groups[*group].log_sum(&shares.iter().map(|(at, share)| (*at, *share)).collect::<Vec<_>>())
+        });
+        Some(MeanError::of_sum(sums))
+    }
+
+    /// `error`, unless trials are so few that what they differ by is a matter of chance.
+    pub(crate) fn known(error: MeanError) -> Option<MeanError> {
+        (error.degrees >= LEAST_DEGREES).then_some(error)
     }
 
     /// How the times of `case` follow what was read beside them: of the client's CPU, the server's, their pair, and of waking.
@@ -155,19 +153,24 @@ impl Group {
         Self { fit, is_read, spare_trials }
     }
 
-    /// The degrees of freedom of what the cases at `cases` say: their trials were drawn to those of the others.
-    fn degrees(&self, cases: &[usize]) -> f64 {
-        let spare: f64 = cases.iter().map(|at| self.fit.effects[*at].trials as f64 - 1.0).sum();
-        spare + GROUP_WORTH.min((self.spare_trials - spare).max(0.0))
+    /// The sum of the logarithms of the times of its cases, each times its share. Trials were drawn to those of the others, which counts as
+    /// so many more.
+    fn log_sum(&self, shares: &[(usize, f64)]) -> MeanError {
+        let (mean, variance) = self.fit.contrast(shares);
+        let moved: f64 = shares.iter().map(|(_, share)| share).sum();
+        let spare: f64 = shares.iter().map(|(at, _)| self.fit.effects[*at].trials as f64 - 1.0).sum();
+        let degrees = spare + GROUP_WORTH.min((self.spare_trials - spare).max(0.0));
+        MeanError { mean, variance: variance + moved * moved * self.fit.drift, degrees }
     }
+}
 
-    /// Of a logarithm with a variance, of what the cases at `cases` say.
-    fn estimate(&self, log: f64, variance: f64, cases: &[usize]) -> Estimate {
-        let degrees = self.degrees(cases);
+/// Of a logarithm.
+fn estimate(log: MeanError) -> Estimate {
+    let interval = RunModel::known(log).map(|MeanError { mean, variance, degrees }| {
         let half = student_quantile(TAIL, degrees) * variance.sqrt();
-        let interval = (degrees >= LEAST_DEGREES).then(|| ((log - half).exp(), (log + half).exp()));
-        Estimate { median: log.exp(), interval }
-    }
+        ((mean - half).exp(), (mean + half).exp())
+    });
+    Estimate { median: log.mean.exp(), interval }
 }
 
 /// The slices of a case of the group `key`, with its trials numbered.

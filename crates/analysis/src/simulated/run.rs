@@ -53,27 +53,10 @@ pub(super) fn case() -> Case {
 }
 
 impl World {
-    /// The samples of a run, in the order of time, and those of other cases in between, one for each trial or more.
-    pub(super) fn run(&self, random: &mut Random) -> (Vec<Sample>, Vec<Vec<Sample>>) {
-        let mut cpu = Cpu::new(self.motion, random);
-        let (mut samples, mut others) = (Vec::new(), Vec::new());
-        for trial in 0..self.trials as u32 {
-            samples.extend(self.trial(trial, &mut cpu, random));
-            let until_s = f64::from(trial + 1) * self.trial_s;
-            let mut between = Vec::new();
-            let mut at_s = f64::from(trial) * self.trial_s + 1.1;
-            while at_s < until_s && self.trial_s < 100.0 {
-                between.push(self.slice(trial, at_s, 0.0, &mut cpu, random));
-                at_s += 0.05;
-            }
-            others.push(between);
-        }
-        (samples, others)
-    }
-
     /// The samples of a run, in the order of time.
     pub(super) fn samples(&self, random: &mut Random) -> Vec<Sample> {
-        self.run(random).0
+        let mut cpu = Cpu::new(self.motion, random);
+        (0..self.trials as u32).flat_map(|trial| self.trial(trial, &mut cpu, random)).collect()
     }
 
     /// A trial's slices, over the second that it lives.

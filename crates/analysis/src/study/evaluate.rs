@@ -3,18 +3,14 @@
 use super::evaluated::EvaluatedStudy;
 use super::select::Selector;
 use super::{figures, judge, tables};
+use crate::run::RunModel;
 use model::record::Results;
 use model::study::Study;
 
-/// What the study of `results`, if they have one, shows with their numbers.
-pub fn evaluate_results(results: &Results) -> Option<EvaluatedStudy> {
-    results.header.study.as_ref().map(|study| evaluate(study, results))
-}
-
-/// What `study` shows, with the numbers of `results`. A study that fails [`Study::check`] has reasons where numbers
+/// What `study` shows, with the numbers of `results`, of which `model` is the model. A study that fails [`Study::check`] has reasons where numbers
 /// should stand.
-pub fn evaluate(study: &Study, results: &Results) -> EvaluatedStudy {
-    let selector = Selector::new(study, results);
+pub fn evaluate(study: &Study, results: &Results, model: &RunModel) -> EvaluatedStudy {
+    let selector = Selector::new(study, results, model);
     let figures = study.figures.iter().map(|figure| figures::figure(&selector, figure)).collect();
     let (figures, undrawn) = figures::undrawn(&study.figures, figures);
     EvaluatedStudy {

@@ -1,12 +1,13 @@
 //! The figures of a study: lines with points, or some iterations from moment to moment.
 
-use super::estimate::{CONFIDENCE, formula_number};
+use super::estimate::formula_number;
 use super::evaluated::{
     EvaluatedFigure, EvaluatedSeries, EvaluatedTimeline, FigureAxis, FigurePoint, UndrawnFigures,
 };
 use super::metric_value::returned_bytes;
 use super::select::{At, Selector};
-use super::words::{apart_note, grouped, note_once, reason_of};
+use super::words::{grouped, note_once, reason_of};
+use crate::interval::CONFIDENCE;
 use crate::traces::timeline::chosen_iterations;
 use model::estimate::Estimate;
 use model::observation::Probe;
@@ -19,9 +20,7 @@ use model::units::{Size, Unit};
 /// `figure` with its points.
 pub(super) fn figure(selector: &Selector<'_>, figure: &StudyFigure) -> EvaluatedFigure {
     let mut missing: Vec<String> = figure.absent.iter().cloned().collect();
-    let mut notes = figure.notes.clone();
-    let lines =
-        figure.series.iter().filter_map(|series| line(selector, series, figure.x, &mut missing, &mut notes));
+    let lines = figure.series.iter().filter_map(|series| line(selector, series, figure.x, &mut missing));
     let series: Vec<EvaluatedSeries> = lines.collect();
     let timeline = figure.timeline.as_ref().map(|case| timeline(selector, case));
     let timeline = timeline.and_then(|iterations| iterations.map_err(|why| missing.push(why)).ok());
@@ -45,7 +44,7 @@ pub(super) fn figure(selector: &Selector<'_>, figure: &StudyFigure) -> Evaluated
         series,
         timeline,
         missing,
-        notes,
+        notes: figure.notes.clone(),
     }
 }
 
@@ -91,12 +90,11 @@ fn line(
     series: &StudySeries,
     over: FigureX,
     missing: &mut Vec<String>,
-    notes: &mut Vec<String>,
 ) -> Option<EvaluatedSeries> {
     let published = series.of.is_none();
     let points = match &series.of {
         None => series.published.iter().map(published_point).collect(),
-        Some(measure) => match points(selector, measure, over, missing, notes) {
+        Some(measure) => match points(selector, measure, over, missing) {
             Ok(points) => points,
             Err(why) => {
                 note_once(missing, why);
@@ -112,7 +110,6 @@ fn points(
     measure: &Measure,
     over: FigureX,
     missing: &mut Vec<String>,
-    notes: &mut Vec<String>,
 ) -> Result<Vec<FigurePoint>, String> {
     let formula = &measure.formula;
     let places: Vec<At> = match over {
@@ -129,12 +126,7 @@ fn points(
     for at in places {
         let (At::Size(Size(x)) | At::Returned(x)) = at else { continue };
         match formula_number(selector, formula, at, CONFIDENCE) {
-            Ok(number) => {
-                if number.apart {
-                    note_once(notes, apart_note(measure));
-                }
-                points.push(FigurePoint { x: x as f64, y: number.estimate });
-            }
+            Ok(number) => points.push(FigurePoint { x: x as f64, y: number.estimate }),
             Err(why) => without_value.push(why),
         }
     }

@@ -1,4 +1,4 @@
-//! The value of a formula, given those of its metrics, and the range in which it can lie.
+//! The value of a formula, given those of its metrics.
 
 use model::study::formula::{Formula, MetricOfCase, Operator};
 use model::study::metric::Metric;
@@ -14,28 +14,6 @@ pub(super) fn value(
         Formula::Two(a, operator, b) => {
             let value = apply(*operator, value(a, value_of)?, value(b, value_of)?);
             value.is_finite().then_some(value)
-        }
-    }
-}
-
-/// Where `formula` lies when each of its metrics lies anywhere in its range.
-pub(super) fn range(
-    formula: &Formula,
-    range_of: &mut dyn FnMut(&MetricOfCase) -> Option<(f64, f64)>,
-) -> Option<(f64, f64)> {
-    match formula {
-        Formula::Literal(literal) => Some((literal.value, literal.value)),
-        Formula::Metric(metric) => range_of(metric),
-        Formula::Two(a, operator, b) => {
-            let (a, b) = (range(a, range_of)?, range(b, range_of)?);
-            if *operator == Operator::Divide && b.0 <= 0.0 && b.1 >= 0.0 {
-                return None;
-            }
-            let corners = [(a.0, b.0), (a.0, b.1), (a.1, b.0), (a.1, b.1)];
-            let values = corners.map(|(a, b)| apply(*operator, a, b));
-            let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            (low.is_finite() && high.is_finite()).then_some((low, high))
         }
     }
 }
@@ -58,6 +36,16 @@ pub(super) fn is_ratio(formula: &Formula) -> bool {
             *operator == Operator::Divide && is_measured(a) && is_measured(b) || is_ratio(a) || is_ratio(b)
         }
         _ => false,
+    }
+}
+
+/// Whether `formula` adds nothing and takes nothing off.
+pub(super) fn is_product(formula: &Formula) -> bool {
+    match formula {
+        Formula::Literal(_) | Formula::Metric(_) => true,
+        Formula::Two(a, operator, b) => {
+            matches!(operator, Operator::Multiply | Operator::Divide) && is_product(a) && is_product(b)
+        }
     }
 }
 
@@ -85,18 +73,5 @@ mod tests {
         assert_eq!(value("(time of a + time of b) * 2", of), 30.0);
         assert_eq!(value("time of a / time of b / 2", of), 2.0);
         assert_eq!(value("1s / time of a", of), 1e9 / 12.0);
-    }
-
-    #[test]
-    fn a_range_is_that_of_the_corners() {
-        let range = |formula: &str| {
-            let measure: Measure = formula.parse().unwrap();
-            super::range(&measure.formula, &mut |metric| {
-                Some(if metric.case == "a" { (2.0, 4.0) } else { (-1.0, 1.0) })
-            })
-        };
-        assert_eq!(range("time of a - time of b"), Some((1.0, 5.0)));
-        assert_eq!(range("1s / time of a"), Some((0.25e9, 0.5e9)));
-        assert_eq!(range("time of a / time of b"), None, "the divisor may be 0");
     }
 }

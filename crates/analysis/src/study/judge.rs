@@ -5,14 +5,12 @@
 //! does so by chance: of fourteen 95% intervals one lies beyond its bound in every fourth run, though the claim is true. So
 //! what refutes is an interval that holds for all numbers of the conclusion together (Bonferroni).
 
-use super::estimate::{CONFIDENCE, FEWEST, Number, formula_number, measure};
+use super::estimate::{Number, formula_number, measure};
 use super::evaluated::{EvaluatedConclusion, EvaluatedTest, StudyVerdict, TestedNumber};
-use super::formula_value::is_sampled;
 use super::longer::{Lack, sentence};
-use super::needed::refuting_confidence;
 use super::select::{At, Selector};
 use super::words::{grouped, note_once, with_interval};
-use crate::stats;
+use crate::interval::{CONFIDENCE, FEWEST_TRIALS};
 use model::estimate::Estimate;
 use model::study::formula::MeasureKind;
 use model::study::{Literal, StudyConclusion, StudyTest};
@@ -91,9 +89,6 @@ fn evaluated_test(
     let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
     let unit = test.of.unit().unwrap_or(Unit::Number);
     let mut words = vec![in_words(&numbers.known, unit)];
-    if numbers.known.iter().any(|(_, number)| number.apart) {
-        words.push("not of the same rounds".to_owned());
-    }
     let (mut verdicts, mut refuted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
     for (at, number) in &numbers.known {
         let Judged { verdict, doubt, lack } = verdict(selector, test, *at, number, count);
@@ -138,6 +133,11 @@ struct Judged {
     lack: Option<Lack>,
 }
 
+/// The confidence of an interval that refutes, where a conclusion is tested by `count` numbers.
+fn refuting_confidence(count: usize) -> f64 {
+    1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64
+}
+
 /// What follows from `shown`, one of `count` numbers of a conclusion.
 fn verdict(selector: &Selector<'_>, test: &StudyTest, at: At, shown: &Number, count: usize) -> Judged {
     let (least, most) = test.bounds();
@@ -169,10 +169,10 @@ fn verdict(selector: &Selector<'_>, test: &StudyTest, at: At, shown: &Number, co
             open(Some(format!("too near a bound to judge {judged}")), width(estimate))
         }
         _ => {
-            let fewest = if is_sampled(&test.of.formula) { FEWEST } else { stats::fewest_values(confidence) };
-            let few = format!("too few trials to judge {judged}: it takes {fewest} of each case");
+            let few = format!("too few trials to judge {judged}: it takes {FEWEST_TRIALS} of each case");
             let refutes = shown.estimate.median < least || shown.estimate.median > most;
-            let lack = (shown.trials > 0).then(|| Lack::of_trials(&test.of, refutes, shown.trials, fewest));
+            let lack =
+                (shown.trials > 0).then(|| Lack::of_trials(&test.of, refutes, shown.trials, FEWEST_TRIALS));
             open(Some(few), lack)
         }
     }

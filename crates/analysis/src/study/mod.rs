@@ -12,7 +12,6 @@ mod host;
 mod judge;
 mod longer;
 mod metric_value;
-mod needed;
 mod overlay;
 mod select;
 mod tables;
@@ -20,6 +19,5 @@ mod tables;
 mod tests;
 mod words;
 
-pub use self::evaluate::{evaluate, evaluate_results};
-pub use self::needed::trials_needed;
+pub use self::evaluate::evaluate;
 pub use self::overlay::overlaid;

@@ -3,9 +3,11 @@
 //! What cannot be found has a reason, which stands where the number would.
 
 use super::metric_value::{self, Trials};
-use crate::interval::median_over_trials_at_confidence;
+use crate::interval::MeanError;
+use crate::run::RunModel;
+use crate::stats;
+use crate::summary::rate;
 use model::case::Case;
-use model::estimate::Estimate;
 use model::fact::Fact;
 use model::invalid::printable;
 use model::observation::Probe;
@@ -40,6 +42,8 @@ pub(super) enum At {
 pub(super) struct Selector<'a> {
     pub(super) study: &'a Study,
     pub(super) results: &'a Results,
+    /// Of all times and rates.
+    pub(super) model: &'a RunModel,
     records: HashMap<(&'a Spec, Workload), Vec<&'a Record>>,
     profiles: HashMap<(&'a Case, Probe), Vec<&'a ProfileRecord>>,
 }
@@ -101,19 +105,34 @@ impl Operand<'_> {
         rounds.filter_map(|round| self.trial(round)).collect::<BTreeSet<_>>().len()
     }
 
-    /// The median over its rounds, with an interval over its trials.
-    pub(super) fn estimate(&self, confidence: f64) -> Option<Estimate> {
-        let mut trials: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for round in self.rounds.keys() {
-            let value = self.in_round(*round);
-            trials.entry(self.trial(*round)?).or_default().extend(value);
+    /// Whether the model of the run says what it is.
+    pub(super) fn is_modelled(&self) -> bool {
+        matches!(self.of_case.metric, Metric::Time | Metric::Rate | Metric::Size)
+    }
+
+    /// What `model` says of it, and with which power of its time it goes.
+    pub(super) fn modelled(&self, model: &RunModel) -> Option<(f64, f64)> {
+        let Record { case, samples, .. } = self.record;
+        match self.of_case.metric {
+            Metric::Time => Some((model.time_ns(case)?.median, 1.0)),
+            Metric::Rate => Some((rate(case, model.time_ns(case)?, samples)?.median, -1.0)),
+            _ => Some((self.in_all()?, 0.0)),
         }
-        median_over_trials_at_confidence(&trials.into_values().collect::<Vec<_>>(), confidence)
+    }
+
+    /// Its mean over trials by itself; `None` of fewer than two.
+    pub(super) fn by_itself(&self) -> Option<MeanError> {
+        let mut trials: BTreeMap<Option<u32>, Vec<f64>> = BTreeMap::new();
+        for round in self.rounds.keys() {
+            trials.entry(self.trial(*round)).or_default().extend(self.in_round(*round));
+        }
+        let medians: Vec<f64> = trials.values().filter_map(|values| stats::median(values)).collect();
+        MeanError::of_trials(&medians)
     }
 }
 
 impl<'a> Selector<'a> {
-    pub(super) fn new(study: &'a Study, results: &'a Results) -> Self {
+    pub(super) fn new(study: &'a Study, results: &'a Results, model: &'a RunModel) -> Self {
         let mut records: HashMap<(&Spec, Workload), Vec<&Record>> = HashMap::new();
         for record in &results.records {
             records.entry((&record.case.spec, record.case.workload)).or_default().push(record);
@@ -122,7 +141,7 @@ impl<'a> Selector<'a> {
         for record in &results.profiles {
             profiles.entry((&record.case, record.probe)).or_default().push(record);
         }
-        Self { study, results, records, profiles }
+        Self { study, results, model, records, profiles }
     }
 
     /// The cases that the study calls `name`.

@@ -1,10 +1,11 @@
 //! The tables of a study, with numbers in their cells.
 
-use super::estimate::{CONFIDENCE, Number, measure, ratio};
+use super::estimate::{Number, measure, ratio};
 use super::evaluated::{EvaluatedCell, EvaluatedRow, EvaluatedTable};
 use super::host::host_fact;
 use super::select::{At, Selector};
 use super::words;
+use crate::interval::CONFIDENCE;
 use model::estimate::Estimate;
 use model::invalid::printable;
 use model::study::{Candidate, Measure, OtherCell, StudyCell, StudyRow, StudyTable};
@@ -12,9 +13,8 @@ use model::units::Unit;
 
 /// `table` with its numbers.
 pub(super) fn table(selector: &Selector<'_>, table: &StudyTable) -> EvaluatedTable {
-    let mut notes = table.notes.clone();
-    notes.extend(table.absent.clone());
-    let rows = table.rows.iter().map(|of_study| row(selector, of_study, &mut notes)).collect();
+    let notes = table.notes.iter().chain(&table.absent).cloned().collect();
+    let rows = table.rows.iter().map(|of_study| row(selector, of_study)).collect();
     EvaluatedTable {
         name: table.name.clone(),
         title: table.title.clone(),
@@ -24,17 +24,17 @@ pub(super) fn table(selector: &Selector<'_>, table: &StudyTable) -> EvaluatedTab
     }
 }
 
-fn row(selector: &Selector<'_>, row: &StudyRow, notes: &mut Vec<String>) -> EvaluatedRow {
-    let cells = row.cells.iter().map(|of_study| cell(selector, of_study, notes)).collect();
+fn row(selector: &Selector<'_>, row: &StudyRow) -> EvaluatedRow {
+    let cells = row.cells.iter().map(|of_study| cell(selector, of_study)).collect();
     EvaluatedRow { name: row.name.clone(), published: row.published, cells }
 }
 
-fn cell(selector: &Selector<'_>, cell: &StudyCell, notes: &mut Vec<String>) -> EvaluatedCell {
+fn cell(selector: &Selector<'_>, cell: &StudyCell) -> EvaluatedCell {
     let or_missing =
         |words: Result<String, String>| words.map_or_else(EvaluatedCell::Missing, EvaluatedCell::Words);
     match cell {
         StudyCell::Empty => EvaluatedCell::Empty,
-        StudyCell::Measure(measure) => number_cell(selector, measure, notes),
+        StudyCell::Measure(measure) => number_cell(selector, measure),
         StudyCell::Other(OtherCell::Words(text)) => EvaluatedCell::Words(text.clone()),
         StudyCell::Other(OtherCell::Missing(why)) => EvaluatedCell::Missing(why.clone()),
         // A suite that was read has candidates in its place.
@@ -50,14 +50,9 @@ fn cell(selector: &Selector<'_>, cell: &StudyCell, notes: &mut Vec<String>) -> E
     }
 }
 
-fn number_cell(selector: &Selector<'_>, of: &Measure, notes: &mut Vec<String>) -> EvaluatedCell {
+fn number_cell(selector: &Selector<'_>, of: &Measure) -> EvaluatedCell {
     match (measure(selector, of, At::Nothing, CONFIDENCE), of.unit()) {
-        (Ok(number), Ok(unit)) => {
-            if number.apart {
-                words::note_once(notes, words::apart_note(of));
-            }
-            EvaluatedCell::Value(number.estimate, unit)
-        }
+        (Ok(number), Ok(unit)) => EvaluatedCell::Value(number.estimate, unit),
         (Err(why), _) => EvaluatedCell::Missing(why),
         (_, Err(invalid)) => EvaluatedCell::Missing(invalid.problem),
     }

@@ -1,7 +1,6 @@
 //! Numbers and reasons of a study in words.
 
 use model::estimate::Estimate;
-use model::study::Measure;
 use model::units::{Size, Unit, format_ns, format_rate, three_digits};
 
 /// `value`, which is counted in `unit`.
@@ -22,11 +21,6 @@ pub(super) fn with_interval(estimate: Estimate, unit: Unit) -> String {
         Some((low, high)) => format!("{median} ({} to {})", number(low, unit), number(high, unit)),
         None => median,
     }
-}
-
-/// The note that the cases of `measure` share too few rounds.
-pub(super) fn apart_note(measure: &Measure) -> String {
-    format!("{measure}: the cases share too few rounds; the interval is the widest that theirs allow")
 }
 
 /// Adds `note` to `notes` unless it is there.

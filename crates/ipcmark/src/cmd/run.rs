@@ -10,9 +10,9 @@ use crate::profile;
 use crate::remote::RemoteRun;
 use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
-use crate::rules::{RunRules, least_trials};
+use crate::rules::RunRules;
 use crate::session::{RunSession, check_slice};
-use analysis::stopping::LEAST_SPAN_NS;
+use analysis::stopping::{LEAST_SPAN_NS, LEAST_TRIALS};
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
 use harness::coordinator::remote::Remote;
@@ -22,7 +22,6 @@ use harness::coordinator::slices::{estimate, slice_for};
 use harness::coordinator::trials::EndpointTrials;
 use model::plan::Plan;
 use model::record::{FORMAT, Header, Host, PlanRecord, Results, Settings, Tool, VERSION};
-use model::study::Study;
 use model::units::format_ns;
 use model::{Case, Outcome, Sample};
 use std::path::Path;
@@ -58,7 +57,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let subjects = study.map_or_else(Vec::new, |study| profile::subjects(study, &plan, suite.total));
     let settings = settings(&request, &plan, !subjects.is_empty());
     let Some(session) = session.as_ref().filter(|_| !request.dry_run) else {
-        print(&dry_run(&plan, &settings, &subjects, study))?;
+        print(&dry_run(&plan, &settings, &subjects))?;
         return Ok(Exit::Success);
     };
 
@@ -66,7 +65,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
     let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
     let header = header(&request, settings.clone(), &plan, host, session, remote.as_ref());
-    let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), suite.time, study);
+    let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), suite.time);
     let mut collector = Collector::new(header, &rules, file, session.stop());
     let sides = remote.as_ref().map(|remote| &remote.sides);
     let time = Some((timer, Duration::from_nanos(settings.time_ns)));
@@ -123,7 +122,7 @@ fn slices_of_a_case(settings: &Settings, plan: &Plan) -> u32 {
 }
 
 /// What would be measured, and what would not.
-fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject], study: Option<&Study>) -> String {
+fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject]) -> String {
     let slices = plan.cases.len() + plan.floors.len();
     let mut text = format!(
         "{} cases and {} floors, {} of iterations in each slice, settled at {}, at most {} s\n",
@@ -137,7 +136,7 @@ fn dry_run(plan: &Plan, settings: &Settings, subjects: &[ProbeSubject], study: O
     text += &format!(
         "one round is {slices} slices, about {}; a case needs {} trials, and ends early after {} s at the least\n\n",
         format_ns(round_ns),
-        least_trials(study),
+        LEAST_TRIALS,
         LEAST_SPAN_NS / 1_000_000_000
     );
     let cpus =

@@ -122,8 +122,8 @@ fn places_stand_side_by_side_where_they_fit() {
       note        the last line was cut off; it is left out
 
     at a glance: the fastest, smallest and largest messages (+n: n others as good)
-      latency, same-core     1 byte tcp 6.53 µs; 64K pipe 39.4 µs (+3)
-      latency, same-llc      1 byte fifo 4.76 µs (+1); 64K tcp 39.4 µs (+3)
+      latency, same-core     1 byte tcp 6.53 µs; 64K pipe 39.4 µs
+      latency, same-llc      1 byte fifo 4.76 µs; 64K tcp 39.4 µs
       throughput, same-core  4K unix-stream 1.44 GB/s; 64K unix-dgram 253 MB/s
       throughput, same-llc   4K and 64K tcp 1.15 GB/s and 232 MB/s
 
@@ -213,7 +213,7 @@ fn the_fixture_in_80_columns() {
       note        the last line was cut off; it is left out
 
     at a glance: the fastest, smallest and largest messages (+n: n others as good)
-      latency, same-core    1 byte shm-ring:wait=futex 2.14 µs; 4K pipe 3.89 µs (+2)
+      latency, same-core    1 byte shm-ring:wait=futex 2.14 µs; 4K pipe 3.89 µs (+1)
       throughput, same-llc  64K shm-ring:wait=spin 4.79 GB/s
       transfer, same-llc    64K shm-ring:wait=spin 5.11 GB/s
 

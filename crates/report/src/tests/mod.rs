@@ -6,6 +6,7 @@ mod forms;
 mod hostile;
 mod matrix;
 mod numbers;
+mod one_number;
 mod pages;
 mod recording;
 mod speed;

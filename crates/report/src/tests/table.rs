@@ -33,15 +33,15 @@ fn the_table_in_80_columns() {
       mechanism             round trip      p99      cpu  switches  ×floor
       shm-ring:          2.14 µs ±0.4%  3.46 µs  2.10 µs      2.00    ×1.4
         wait=futex
-      pipe               3.31 µs  ±15%  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      pipe               3.31 µs  ±15%  4.58 µs  3.32 µs      2.00    ×2.1  !m
       unix-stream        4.76 µs ±9.1%  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism             round trip      p99      cpu  switches  ×floor
-      pipe               3.89 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  !m
-      fifo               4.03 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  !m
+      pipe               3.89 µs  ±15%  5.38 µs  3.90 µs      2.00    ×2.0  !m
+      fifo               4.03 µs  ±15%  5.58 µs  4.04 µs      2.00    ×2.1  !m
       unix-stream:       4.45 µs ±0.4%  7.20 µs  4.36 µs      2.00    ×2.3  c
         buffer=8M,
         wait=spin-then-
@@ -131,15 +131,15 @@ fn the_table_in_120_columns() {
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
       shm-ring:wait=futex                 2.14 µs ±0.4%  1.07 µs  3.46 µs  3.50 µs  2.10 µs      2.00    ×1.4
-      pipe                                3.31 µs  ±15%  1.66 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×1.8  !m
+      pipe                                3.31 µs  ±15%  1.66 µs  4.58 µs  6.89 µs  3.32 µs      2.00    ×2.1  !m
       unix-stream                         4.76 µs ±9.1%  2.38 µs  7.58 µs  9.16 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy = 1.89 µs
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism                              round trip    rtt/2      p99    p99.9      cpu  switches  ×floor
-      pipe                                3.89 µs  ±15%  1.94 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×1.7  !m
-      fifo                                4.03 µs  ±15%  2.01 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×1.8  !m
+      pipe                                3.89 µs  ±15%  1.94 µs  5.38 µs  8.09 µs  3.90 µs      2.00    ×2.0  !m
+      fifo                                4.03 µs  ±15%  2.01 µs  5.58 µs  8.38 µs  4.04 µs      2.00    ×2.1  !m
       unix-stream:buffer=8M,              4.45 µs ±0.4%  2.22 µs  7.20 µs  7.27 µs  4.36 µs      2.00    ×2.3  c
         wait=spin-then-block
       posix-mq                                   failed        -        -        -        -         -       -
@@ -204,8 +204,8 @@ fn colour_adds_only_escapes() {
     insta::assert_snapshot!(one_block(&painted).replace('\u{1b}', "ESC"), @"
     latency, 4K, same-core (cpu 1), per round tripESC[0m
     ESC[2m  mechanism             round trip      p99      cpu  switches  ×floorESC[0m
-      pipe               3.89 µs  ±15%  5.38 µs  3.90 µs      2.00    ×1.7  ESC[33m!mESC[0m
-      fifo               4.03 µs  ±15%  5.58 µs  4.04 µs      2.00    ×1.8  ESC[33m!mESC[0m
+      pipe               3.89 µs  ±15%  5.38 µs  3.90 µs      2.00    ×2.0  ESC[33m!mESC[0m
+      fifo               4.03 µs  ±15%  5.58 µs  4.04 µs      2.00    ×2.1  ESC[33m!mESC[0m
       unix-stream:       4.45 µs ±0.4%  7.20 µs  4.36 µs      2.00    ×2.3  ESC[33mcESC[0m
         buffer=8M,
         wait=spin-then-
@@ -251,7 +251,7 @@ fn a_run_that_was_cut_off_says_so_and_shows_the_first_floors() {
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism       round trip    rtt/2      p99      cpu  switches  ×floor
-      pipe         3.31 µs  ±15%  1.66 µs  4.58 µs  3.32 µs      2.00    ×1.8  !m
+      pipe         3.31 µs  ±15%  1.66 µs  4.58 µs  3.32 µs      2.00    ×2.1  !m
       unix-stream  4.76 µs ±9.1%  2.38 µs  7.58 µs  4.68 µs      2.00    ×3.1  !
       floor: context-switch + 4 × memcpy
       m two modes: pipe 2.82 µs in 60% of slices, else 4.23 µs

@@ -1,6 +1,5 @@
 //! Figures: points of lines, and timelines.
 
-use super::super::evaluate;
 use super::super::evaluated::{self, UndrawnFigures};
 use super::fixture::*;
 use model::Case;

@@ -1,13 +1,15 @@
 //! A suite, and results made by hand whose ratios are known exactly.
 
-use super::super::evaluate;
 use super::super::evaluated::{self, EvaluatedStudy};
+use crate::run::RunModel;
 use model::card::{Card, CardKind};
 use model::observation::profile::ProfileRecord;
 use model::observation::{
     Counter, EndpointEvent, EndpointObservation, EventKind, Observation, Probe, SampledStack, StackFrame,
 };
 use model::record::{Dropped, Fact, Record, Results, Sample};
+use model::speed::{SpeedReading, SpeedReadings};
+use model::study::Study;
 use model::suite::Suite;
 use model::testing;
 use model::testing::card;
@@ -90,17 +92,27 @@ pub(super) fn record(case: Case, rounds: u32, iteration_ns: impl Fn(u32) -> f64)
     testing::record(case, samples)
 }
 
-/// A host that wanders: in round r everything takes so many times as long.
+/// A host that wanders: in round r everything takes so many times as long. In the calmest tenth it is 1.02.
 pub(super) fn drift(round: u32) -> f64 {
-    1.0 + f64::from(round * 7 % 10)
+    1.0 + 0.02 * f64::from(round * 7 % 10)
 }
 
-/// Over rounds that drift tenfold, tcp takes exactly twice as long as a pipe; a pipe twice as long for 4K as for 1K.
+/// Reads beside `sample` by how much everything takes longer.
+fn read_drift(sample: &mut Sample) {
+    let read_ns = 1000.0 * drift(sample.round);
+    let client = SpeedReading { before_ns: read_ns, after_ns: read_ns };
+    sample.speed = Some(SpeedReadings { client, server: None, pair: None });
+}
+
+/// Over rounds that drift by a fifth, tcp takes exactly twice as long as a pipe; a pipe twice as long for 4K as for 1K.
 pub(super) fn results() -> Results {
     let latency = Workload::Latency;
     let sized = |name: &str, ns: f64| {
         [(1024, 1.0), (2048, 1.05), (4096, 2.0)].map(|(size, factor)| {
-            record(case(name, latency, Some(size)), 10, move |round| ns * factor * drift(round))
+            let mut record =
+                record(case(name, latency, Some(size)), 10, move |round| ns * factor * drift(round));
+            record.samples.iter_mut().for_each(read_drift);
+            record
         })
     };
     let mut results = testing::results();
@@ -113,6 +125,11 @@ pub(super) fn results() -> Results {
         .dropped
         .push(Dropped { case: "mq latency".to_owned(), reason: "no mq here".to_owned() });
     results
+}
+
+/// `study` with the numbers of `results`.
+pub(super) fn evaluate(study: &Study, results: &Results) -> EvaluatedStudy {
+    super::super::evaluate(study, results, &RunModel::of_results(results))
 }
 
 pub(super) fn evaluated(more: &str) -> EvaluatedStudy {

@@ -1,7 +1,7 @@
 //! Several runs of one study in one.
 
 use super::super::evaluated::EvaluatedCell;
-use super::super::{evaluate, overlaid};
+use super::super::overlaid;
 use super::fixture::*;
 
 const STUDY: &str = "[[study.figure]]\nname = 'f'\ntitle = 't'\ny = 'y'\nseries = [\n\
