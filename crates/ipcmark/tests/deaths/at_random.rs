@@ -477,8 +477,12 @@ fn a_stopped_endpoint_is_ended_by_the_deadline() {
             let ended = stopped && said.code() != 0;
             if ended {
                 assert_one_failed(&place, &said.expect(1), |error| {
-                    error.starts_with("the endpoints made no report within 4.0 s and were killed")
-                        && error.contains("--timeout")
+                    let waited = error.strip_prefix("the endpoints made no report within ");
+                    let waited = waited.and_then(|rest| rest.split_once(" s and were killed"));
+                    // On a busy host an endpoint may have said that the next report will take longer.
+                    waited.is_some_and(|(waited_s, rest)| {
+                        waited_s.parse::<f64>().is_ok_and(|s| s >= 4.0) && rest.contains("--timeout")
+                    })
                 });
             }
             ended
