@@ -16,7 +16,7 @@ pub struct Summary {
     pub slices: u32,
     /// How many iterations were timed, over all trials.
     pub iterations: u64,
-    /// Nanoseconds per iteration in the calmest tenth of the run, with its 95% interval: as the model of the run has it, in which all
+    /// Nanoseconds per iteration in the calmest quarter of the run, with its 95% interval: as the model of the run has it, in which all
     /// slices of all cases have a part. Where nothing was read of the host it is the middle of the slices.
     pub iteration_ns: Estimate,
     /// Nanoseconds per iteration of all slices together, their time over their iterations; of a stream, over the messages that came. Slices

@@ -63,7 +63,7 @@ impl RunModel {
         &self.full_speed
     }
 
-    /// Of `slices`, at the state of the host in the calmest tenth of them.
+    /// Of `slices`, at the state of the host in the calmest quarter of them.
     pub fn of(slices: &RunSlices) -> Self {
         let wakes = Wakes::of(slices);
         Self::fitted(slices, &slices.calm_state_of(&wakes), &wakes)

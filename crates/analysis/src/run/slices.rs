@@ -10,9 +10,9 @@ use model::speed::SpeedReading;
 use model::{Case, Placement};
 use std::collections::{BTreeMap, HashMap};
 
-/// The share of the readings of a place that are lower than that of the reference state: the calmest tenth of the run. A state that the
-/// run was never in would have to be extrapolated to.
-const CALM_SHARE: f64 = 0.1;
+/// The share of the readings of a place that are lower than that of the reference state: the calmest quarter of the run. A state that the
+/// run was never in would have to be extrapolated to, and few slices were calm by all readings at once.
+const CALM_SHARE: f64 = 0.25;
 
 /// The least share of the slices of a case beside which something is read, so that it counts and those without are left out.
 const LEAST_READ: f64 = 0.8;
@@ -155,7 +155,7 @@ impl RunSlices {
         self.cases.len() - 1
     }
 
-    /// The state of the host in the calmest tenth of the run.
+    /// The state of the host in the calmest quarter of the run.
     pub fn calm_state(&self) -> HostState {
         self.calm_state_of(&Wakes::of(self))
     }

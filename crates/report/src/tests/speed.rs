@@ -24,14 +24,14 @@ fn what_the_host_did_to_each_case_fits_80_columns() {
     ");
     insta::assert_snapshot!(around(&text, "the time that the tables show", 9), @"
     calm      the time that the tables show: at the speed of the CPUs in the
-              calmest tenth of the run
+              calmest quarter of the run
     as found  the median slice as it was measured
     speed     of the CPUs beside the median slice, as a share of the fastest in
               the run
     CPU       how the time follows a slower CPU of the client: 1 as much as it
     wake      how the time follows what it takes to wake a sleeper on the other
               CPU
-    times     at the speed of the CPUs in the calmest tenth of the run, as the
+    times     at the speed of the CPUs in the calmest quarter of the run, as the
               model of the run has it
     ");
     assert!(markdown(&results).contains(": the host"));
@@ -43,7 +43,7 @@ fn the_matrix_says_in_a_line_what_the_host_did() {
     let style = Style { detail: false, ..PLAIN };
     let text = matrix(&fixture::on_a_shared_host(1.4), &style);
     insta::assert_snapshot!(around(&text, "calmest", 1), @"
-    times are those of the calmest tenth of the run; the median slice took 21%
+    times are those of the calmest quarter of the run; the median slice took 21%
       longer, for the host was not always as fast
     ");
     // A host that did nothing needs no word.

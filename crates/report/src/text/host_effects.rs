@@ -15,13 +15,14 @@ use model::units::Unit;
 const LONGEST_SHARE: usize = 6;
 
 /// Of which state of the host times are.
-const CALM: &str = "at the speed of the CPUs in the calmest tenth of the run, as the model of the run has it";
+const CALM: &str =
+    "at the speed of the CPUs in the calmest quarter of the run, as the model of the run has it";
 
 /// The columns.
 const COLUMNS: [Heading; 5] = [
     Heading::new("calm")
         .unit(Unit::Ns)
-        .meaning("the time that the tables show: at the speed of the CPUs in the calmest tenth of the run"),
+        .meaning("the time that the tables show: at the speed of the CPUs in the calmest quarter of the run"),
     Heading::new("as found").unit(Unit::Ns).meaning("the median slice as it was measured"),
     Heading::new("speed")
         .unit(Unit::Number)
@@ -99,7 +100,7 @@ pub(super) fn note(analysed: &AnalysedResults<'_>) -> Option<String> {
     let middle = *slower.get(slower.len() / 2)?;
     (middle >= 1.0 + WORTH_SAYING).then(|| {
         format!(
-            "times are those of the calmest tenth of the run; the median slice took {} longer, for the host was not always as fast",
+            "times are those of the calmest quarter of the run; the median slice took {} longer, for the host was not always as fast",
             percent(middle - 1.0)
         )
     })

@@ -92,7 +92,7 @@ pub(super) fn record(case: Case, rounds: u32, iteration_ns: impl Fn(u32) -> f64)
     testing::record(case, samples)
 }
 
-/// A host that wanders: in round r everything takes so many times as long. In the calmest tenth it is 1.02.
+/// A host that wanders: in round r everything takes so many times as long. In the calmest quarter it is 1.04.
 pub(super) fn drift(round: u32) -> f64 {
     1.0 + 0.02 * f64::from(round * 7 % 10)
 }

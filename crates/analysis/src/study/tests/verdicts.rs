@@ -26,7 +26,7 @@ fn a_verdict_follows_from_where_the_interval_lies() {
     assert_eq!(verdict(&format!("{{ {of}, at_most = 1.9 }}")), StudyVerdict::DoesNotHold);
     assert_eq!(verdict(&format!("{{ {of}, at_least = 2.1 }}")), StudyVerdict::DoesNotHold);
     // An interval that straddles the border.
-    assert_eq!(verdict("{ of = 'time of pipe at 1K', at_least = '102ns' }"), StudyVerdict::Undecided);
+    assert_eq!(verdict("{ of = 'time of pipe at 1K', at_least = '104ns' }"), StudyVerdict::Undecided);
     // One test that holds and one that does not; one that is not measured.
     let holds = format!("{{ {of}, at_least = 1 }}");
     let not = format!("{{ {of}, at_most = 1 }}");
@@ -95,7 +95,7 @@ fn what_is_undecided_says_how_long_a_run_would_decide_it() {
     };
     let mut results = results();
     results.header.settings.time_ns = 60_000_000_000;
-    let straddles = longer(&results, "{ of = 'time of pipe at 1K', at_least = '101.9ns' }").unwrap();
+    let straddles = longer(&results, "{ of = 'time of pipe at 1K', at_least = '103.9ns' }").unwrap();
     assert!(straddles.starts_with("a run with --time ") && straddles.ends_with("decide it"), "{straddles}");
     assert_eq!(longer(&results, "{ of = 'time of pipe at 1K', at_least = '1ns' }"), None);
     // Ten rounds of one trial, of which it takes six.
