@@ -33,7 +33,7 @@ const SLOPE_PRIOR: f64 = 1.0;
 /// What the slopes of cases deviate by from their group's, before anything was measured, and how many cases that is worth.
 const CASE_SLOPE_PRIOR: f64 = 0.05;
 const CASE_SLOPE_PRIOR_CASES: f64 = 10.0;
-/// How many slices, or trials, the variance of the group is worth beside those of a case.
+/// How many trials the variance of the group's is worth beside those of a case.
 pub(super) const GROUP_WORTH: f64 = 10.0;
 /// The degrees of freedom among which those of the noise are chosen.
 const DEGREES: [f64; 6] = [2.0, 3.0, 4.0, 6.0, 10.0, 30.0];
@@ -65,7 +65,7 @@ pub(super) struct Effect {
     /// The logarithm of its time at the reference state.
     pub(super) level: f64,
     /// The variance of `level` that no other case shares.
-    own: f64,
+    pub(super) own: f64,
     /// How `level` follows errors of the group's slopes.
     shared: Readings,
     /// Its slopes, with those of the group in them, and their variances.
@@ -378,6 +378,32 @@ fn fitted_degrees(cases: &[Case<'_>], group: &Group, residuals: &[Vec<f64>]) -> 
     likelihoods.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(4.0, |(degrees, _)| degrees)
 }
 
+/// What the noise of cases is drawn to (Smyth, *Linear models and empirical Bayes methods*, 2004).
+struct NoisePrior {
+    /// The middle of theirs, which one that is noisy does not move.
+    scale: f64,
+    /// How many slices that is worth: the more alike the cases are, the more.
+    worth: f64,
+}
+
+impl NoisePrior {
+    /// Of cases with so large a sum of squares of so many slices.
+    fn of(cases: &[(f64, f64)]) -> Self {
+        /// Cases that are no less alike than chance makes them tell no more than that their number is bounded.
+        const MOST: f64 = 100.0;
+        let logs: Vec<f64> =
+            cases.iter().map(|(sum, count)| (sum / count).max(LEAST_VARIANCE).ln()).collect();
+        let scale = stats::median(&logs).unwrap_or_default().exp();
+        // The logarithm of a mean of n squares varies by trigamma(n / 2), nearly 2 / n.
+        let by_chance: Vec<f64> = cases.iter().map(|(_, count)| 2.0 / count).collect();
+        let beyond =
+            if cases.len() > 2 { stats::deviation(&logs).powi(2) - stats::mean(&by_chance) } else { 0.0 };
+        // trigamma(x) is nearly 1/x + 1/(2x²); it is that of half of the worth.
+        let half = (1.0 + (1.0 + 2.0 * beyond.max(0.0)).sqrt()) / (2.0 * beyond.max(f64::MIN_POSITIVE));
+        Self { scale, worth: (2.0 * half).min(MOST) }
+    }
+}
+
 /// The scales of noise and trials of each case, drawn to those of the group.
 fn update_scales(cases: &mut [Case<'_>], group: &mut Group, residuals: &[Vec<f64>]) {
     let bins: Vec<[(f64, f64); BINS]> =
@@ -387,9 +413,9 @@ fn update_scales(cases: &mut [Case<'_>], group: &mut Group, residuals: &[Vec<f64
         .zip(&bins)
         .map(|(case, bins)| (bins.iter().map(|(_, sum)| sum).sum(), case.trial_squares()))
         .collect();
-    let slices: usize = cases.iter().map(|case| case.slices.len()).sum();
+    let noises = cases.iter().zip(&squares).map(|(case, (noise, _))| (*noise, case.slices.len() as f64));
+    let noise = NoisePrior::of(&noises.collect::<Vec<_>>());
     let trials: usize = cases.iter().map(|case| case.trials.len()).sum();
-    let noise = squares.iter().map(|(noise, _)| noise).sum::<f64>() / slices as f64;
     let trial_scale = squares.iter().map(|(_, of_trials)| of_trials).sum::<f64>() / trials as f64;
     let mut of_bin = [0.0; BINS];
     for (at, of_bin) in of_bin.iter_mut().enumerate() {
@@ -404,7 +430,7 @@ fn update_scales(cases: &mut [Case<'_>], group: &mut Group, residuals: &[Vec<f64
     group.disturbed = of_bin.map(|factor| factor / of_bin[0]);
     for (case, (of_slices, of_trials)) in cases.iter_mut().zip(squares) {
         let (slices, trials) = (case.slices.len() as f64, case.trials.len() as f64);
-        case.noise = ((of_slices + GROUP_WORTH * noise) / (slices + GROUP_WORTH)).max(LEAST_VARIANCE);
+        case.noise = ((of_slices + noise.worth * noise.scale) / (slices + noise.worth)).max(LEAST_VARIANCE);
         case.trial_scale =
             ((of_trials + GROUP_WORTH * trial_scale) / (trials + GROUP_WORTH)).max(LEAST_VARIANCE);
     }

@@ -158,8 +158,13 @@ impl Group {
     fn log_sum(&self, shares: &[(usize, f64)]) -> MeanError {
         let (mean, variance) = self.fit.contrast(shares);
         let moved: f64 = shares.iter().map(|(_, share)| share).sum();
-        let spare: f64 = shares.iter().map(|(at, _)| self.fit.effects[*at].trials as f64 - 1.0).sum();
-        let degrees = spare + GROUP_WORTH.min((self.spare_trials - spare).max(0.0));
+        let own = shares.iter().map(|(at, share)| {
+            let effect = &self.fit.effects[*at];
+            let spare = effect.trials as f64 - 1.0;
+            let degrees = spare + GROUP_WORTH.min((self.spare_trials - spare).max(0.0));
+            MeanError { mean: 0.0, variance: share * share * effect.own, degrees }
+        });
+        let degrees = MeanError::of_sum(own).degrees;
         MeanError { mean, variance: variance + moved * moved * self.fit.drift, degrees }
     }
 }

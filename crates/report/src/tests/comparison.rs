@@ -40,7 +40,7 @@ fn pairs() -> Vec<compare::PairedComparison> {
 fn a_comparison_in_80_columns() {
     insta::assert_snapshot!(comparison(&compared(), &PLAIN), @"
     B against A, 13 cases: 1 faster, 0 slower, 2 no difference found, 10 cannot tell
-      on average  time +2.0% ±6.1%, ×floor +1.7% ±16%, floors +1.0% ±3.1%
+      on average  time +1.8% ±7.6%, ×floor +1.7% ±16%, floors +1.0% ±2.2%
       run to run  time 0.8%, ×floor 0.8%, from the differences of all cases, most of
                   which are taken not to differ
       differs     kernel: 6.12.8 #1 SMP PREEMPT_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
@@ -48,22 +48,22 @@ fn a_comparison_in_80_columns() {
 
     latency, no payload, same-core (cpu 1), per round trip
       mechanism             A         time       ×floor   finds
-      eventfd         2.34 µs  +1.0% ±8.4%  +0.0% ±4.1%    5.2%  no difference found
+      eventfd         2.34 µs  +1.0% ±5.8%  +0.0% ±4.1%    5.2%  no difference found
 
     latency, 1 byte, same-core (cpu 1), per round trip
       mechanism             A         time       ×floor   finds
-      shm-ring:       2.14 µs   -25% ±7.0%   -25% ±6.4%     11%  faster
+      shm-ring:       2.14 µs   -25% ±4.9%   -25% ±6.4%     11%  faster
         wait=futex
-      pipe            3.31 µs  +1.7%  ±14%  +1.0%  ±84%    146%  cannot tell
-      unix-stream     4.76 µs  +0.9%  ±14%  +1.0%  ±30%     42%  cannot tell
+      pipe            3.31 µs  +1.0%  ±33%  +1.0%  ±84%    146%  cannot tell
+      unix-stream     4.76 µs  +1.0%  ±19%  +1.0%  ±30%     42%  cannot tell
       pipe, unix-stream: its interval reaches beyond ±5%: give both runs more time,
         or more runs
 
     latency, 4K, same-core (cpu 1), per round trip
       mechanism             A         time       ×floor   finds
-      pipe            3.89 µs  +1.7%  ±14%  +1.0%  ±84%    146%  cannot tell
-      fifo            4.03 µs   +51%  ±18%   +50%  ±98%    113%  cannot tell
-      unix-stream:    4.45 µs  +1.0% ±9.1%  +1.0% ±8.2%     10%  cannot tell
+      pipe            3.89 µs  +1.0%  ±33%  +1.0%  ±84%    146%  cannot tell
+      fifo            4.03 µs   +50%  ±43%   +50%  ±98%    113%  cannot tell
+      unix-stream:    4.45 µs  +1.0% ±6.3%  +1.0% ±8.2%     10%  cannot tell
         buffer=8M,
         wait=spin-th
         en-block
@@ -79,41 +79,41 @@ fn a_comparison_in_80_columns() {
 
     throughput, 64K, same-llc (cpus 1,0), per message
       mechanism             A         time       ×floor   finds
-      shm-ring:       13.7 µs  +1.0%  ±15%  +1.0%  ±32%     45%  cannot tell
+      shm-ring:       13.7 µs  +1.0%  ±19%  +1.0%  ±32%     45%  cannot tell
         wait=spin
-      pipe:           31.3 µs  +1.0% ±8.5%  +1.0% ±9.1%     11%  cannot tell
+      pipe:           31.3 µs  +1.0% ±5.0%  +1.0% ±9.1%     11%  cannot tell
         capacity=1M
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
       mechanism             A         time       ×floor   finds
-      shm-ring:       12.8 µs  +1.0% ±8.3%  +1.0% ±8.7%     11%  cannot tell
+      shm-ring:       12.8 µs  +1.0% ±4.8%  +1.0% ±8.7%     11%  cannot tell
         wait=spin
-      pipe:           38.3 µs  +1.0% ±8.5%  +1.0% ±9.1%     11%  cannot tell
+      pipe:           38.3 µs  +1.0% ±5.0%  +1.0% ±9.1%     11%  cannot tell
         capacity=1M
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
 
     cost, same-core (cpu 1), per operation
       operation             A         time       ×floor   finds
-      getpid          58.5 ns  +1.0% ±6.5%  +0.0% ±4.1%    5.2%  no difference found
+      getpid          58.5 ns  +1.0% ±4.2%  +0.0% ±4.1%    5.2%  no difference found
 
     floors: how the host changed
       floor                  A         time        on   finds
-      null            0.424 ns  +1.0% ±8.9%     cpu 1     12%  cannot tell
-      syscall          61.5 ns  +1.0% ±7.0%     cpu 1    9.2%  cannot tell
-      context-switch   1.88 µs  +1.0%  ±14%     cpu 1     19%  cannot tell
+      null            0.424 ns  +1.0% ±6.3%     cpu 1    8.2%  cannot tell
+      syscall          61.5 ns  +1.0% ±4.4%     cpu 1    5.7%  no difference found
+      context-switch   1.88 µs  +1.0%  ±17%     cpu 1     24%  cannot tell
       cache-line        143 ns  +1.0% ±4.3%  cpus 1,0    5.7%  no difference found
       remote-wake      20.2 µs  +1.0% ±4.3%  cpus 1,0    5.7%  no difference found
       shared-copy      9.08 µs  +1.0% ±4.6%  cpus 1,0    6.0%  no difference found
         64K
       shared-copy      9.18 µs  +1.0% ±4.6%  cpus 1,0    6.0%  no difference found
         64K
-      memcpy 1         1.61 ns  +1.0% ±7.5%     cpu 1    9.8%  cannot tell
-      memcpy 4K        82.7 ns  +1.0% ±7.5%     cpu 1    9.8%  cannot tell
-      null, syscall, context-switch, memcpy 1, memcpy 4K: its interval reaches
-        beyond ±5%: give both runs more time, or more runs
+      memcpy 1         1.61 ns  +1.0% ±4.7%     cpu 1    6.1%  no difference found
+      memcpy 4K        82.7 ns  +1.0% ±4.7%     cpu 1    6.1%  no difference found
+      null, context-switch: its interval reaches beyond ±5%: give both runs more
+        time, or more runs
 
     notes
       time    time of B over that of A; intervals (±) have the variance between runs

@@ -115,8 +115,8 @@ fn csv_has_a_line_a_case() {
         .retain(|record| record.case.spec.name == "unix-stream" || record.case.spec.name == "posix-mq");
     insta::assert_snapshot!(bytes(Format::Csv, &results), @r#"
     run,workload,size_bytes,placement,cpu_client,cpu_server,endpoints,name,params,floor,outcome,trials,slices,iterations,iteration_ns_median,iteration_ns_low,iteration_ns_high,as_found_ns,host_speed_median,client_speed_slope,server_speed_slope,pair_slope,wake_slope,rate_bytes_per_s_median,rate_bytes_per_s_low,rate_bytes_per_s_high,p50_ns,p90_ns,p99_ns,p99_low_ns,p99_high_ns,p999_ns,max_ns,each_over_total_median,each_over_total_low,each_over_total_high,floor_multiple_median,floor_multiple_low,floor_multiple_high,client_cpu_ns,client_user_ns,client_system_ns,client_voluntary_switches,client_involuntary_switches,client_faults,server_cpu_ns,server_user_ns,server_system_ns,server_voluntary_switches,server_involuntary_switches,server_faults,fast_mode_ns,slow_mode_ns,fast_mode_share,warnings,error,wake_floor_multiple_median,wake_floor_multiple_low,wake_floor_multiple_high,lost,lost_low,lost_high,client_link,client_link_mbit_per_s,client_mtu_bytes,client_retransmitted,client_dropped,client_host_retransmitted,client_host_udp_errors,client_host_udp_no_room,server_link,server_link_mbit_per_s,server_mtu_bytes,server_retransmitted,server_dropped,server_host_retransmitted,server_host_udp_errors,server_host_udp_no_room,total_ns,stalled_slices,longest_stall_ns,elsewhere_slices
-    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10,10000,4763.191795112277,4351.517096284819,5213.812924323604,,,,,,,,,,4835,5611,7579,6631,8847,9159,9159,1.012,1.012,1.012,3.082702408059375,2.719596885216784,3.4942877704824125,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±9.1%, and ±2.0% was asked for",,,,,,,,,,,,,,,,,,,,,,,,4777.5,0,,0
-    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10,10000,4449.65835023086,4430.263581244757,4469.138025466248,,,,,,,,,,4419,4455,7199,7155,7255,7271,7271,1.012,1.012,1.012,2.3419286864631412,2.2405631750607875,2.4478800836893044,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,,,,,,,,,,,,,,,,,,,,4449.69,0,,0
+    4f2a,latency,1,same-core,1,1,processes,unix-stream,,false,unsettled,10,10,10000,4763.191795112285,4351.517096284826,5213.812924323614,,,,,,,,,,4835,5611,7579,6631,8847,9159,9159,1.012,1.012,1.012,3.082702408059375,2.719596885216784,3.4942877704824125,2340.975,0,0,1,0,0,2340.975,0,0,1,0,0,,,,"unsettled: the 95% interval is ±9.1%, and ±2.0% was asked for",,,,,,,,,,,,,,,,,,,,,,,,4777.5,0,,0
+    4f2a,latency,4096,same-core,1,1,processes,unix-stream,"buffer=8M,wait=spin-then-block",false,settled,10,10,10000,4449.658350230852,4430.263581244749,4469.13802546624,,,,,,,,,,4419,4455,7199,7155,7255,7271,7271,1.012,1.012,1.012,2.3419286864631412,2.2405631750607875,2.4478800836893044,2180.3477,0,0,1,0,0,2180.3477,0,0,1,0,0,,,,"SO_SNDBUF: asked for 8M, got 416K",,,,,,,,,,,,,,,,,,,,,,,,4449.69,0,,0
     4f2a,latency,4096,same-core,1,1,processes,posix-mq,,false,failed,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,mq_open /ipcmark-4f2a-0: too many open files (EMFILE); the queue's bytes are charged to RLIMIT_MSGQUEUE: raise it with ulimit -q,,,,,,,,,,,,,,,,,,,,,,,,,,0
     "#);
 }
@@ -147,13 +147,13 @@ fn csv_of_a_study_has_a_line_a_number() {
     insta::assert_snapshot!(bytes(Format::StudyCsv, &results_with_study()), @"
     run,part,name,row,column,x_bytes,published,value,low,high,unit,words,missing,at_least,at_most,verdict
     4f2a,table,Table 1,then,1 byte,,true,3000,,,ns,,,,,
-    4f2a,table,Table 1,here,1 byte,,false,2855.2990274701915,2720.481526081681,2996.797610316668,ns,,,,,
+    4f2a,table,Table 1,here,1 byte,,false,3309.905231153277,2900.665452135052,3776.882518855108,ns,,,,,
     4f2a,table,Table 1,here,words,,false,,,,,,no words,,,
-    4f2a,figure,Figure 1,pipe,a round trip,1,false,2855.2990274701915,2720.481526081681,2996.797610316668,ns,,,,,
-    4f2a,figure,Figure 1,pipe,a round trip,4096,false,3353.198146139368,3194.8715430827087,3519.3708590935394,ns,,,,,
+    4f2a,figure,Figure 1,pipe,a round trip,1,false,3309.905231153277,2900.665452135052,3776.882518855108,ns,,,,,
+    4f2a,figure,Figure 1,pipe,a round trip,4096,false,3887.077317724486,3406.475442000148,4435.484808631574,ns,,,,,
     4f2a,figure,Figure 1,pipe,a round trip,4096,true,4000,,,ns,,,,,
-    4f2a,conclusion,Large messages take longer,4K over 1,,,true,1.5,,,number,,,1,,holds
-    4f2a,conclusion,Large messages take longer,4K over 1,,,false,1.1743772241992874,1.0983333389920849,1.2556860615590966,number,,,1,,holds
+    4f2a,conclusion,Large messages take longer,4K over 1,,,true,1.5,,,number,,,1,,undecided
+    4f2a,conclusion,Large messages take longer,4K over 1,,,false,1.1743772241992874,0.9804055934010429,1.4067258224564878,number,,,1,,undecided
     ");
     // Without a study there are names alone.
     assert_eq!(bytes(Format::StudyCsv, &fixture::results()).lines().count(), 1);
@@ -230,10 +230,10 @@ fn json_has_summaries_and_no_samples() {
         },
         "iteration_ns": {
           "interval": [
-            4351.517096284819,
-            5213.812924323604
+            4351.517096284826,
+            5213.812924323614
           ],
-          "median": 4763.191795112277
+          "median": 4763.191795112285
         },
         "iterations": 10000,
         "modes": null,
@@ -264,7 +264,7 @@ fn json_has_summaries_and_no_samples() {
         {
           "asked": 0.02,
           "kind": "unsettled",
-          "reached": 0.09051659739207077
+          "reached": 0.09051659739207091
         }
       ]
     }
