@@ -75,11 +75,11 @@ fn rank(records: &[AnalysedRecord<'_>], members: &[usize], model: &RunModel) -> 
     let (&(best, of_best), others) = ranked.split_first()?;
     let is_as_good = |(other, of_other): &&(usize, f64)| {
         let ratio = model.ratio(&records[*other].record.case, &[&records[best].record.case]);
-        // What was lost is no part of the time.
-        let lost = ratio.map(|ratio| of_other / of_best / ratio.median);
-        ratio
-            .zip(lost)
-            .is_some_and(|(ratio, lost)| ratio.interval.is_some_and(|(least, _)| least * lost <= 1.0))
+        ratio.is_some_and(|ratio| {
+            // What was lost is no part of the time.
+            let lost = of_other / of_best / ratio.median;
+            ratio.interval.is_some_and(|(least, _)| least * lost <= 1.0)
+        })
     };
     Some(Leader {
         best,

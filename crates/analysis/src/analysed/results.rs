@@ -3,7 +3,6 @@
 use super::host::{CpuSpeed, cpu_speeds, slices};
 use super::leaders::{Leader, leaders};
 use super::record::{AnalysedFloor, AnalysedRecord};
-use crate::host_speed::FullSpeed;
 use crate::run::RunModel;
 use crate::stats;
 use crate::study::evaluate;
@@ -14,7 +13,6 @@ use model::floor::floor_of;
 use model::histogram::quantiles_ns;
 use model::record::{Outcome, Record, Results};
 use model::summary::Summary;
-use std::cell::LazyCell;
 use std::collections::HashMap;
 
 /// The percentiles of iterations, as fractions. Each is known where at least ten iterations lie beyond it.
@@ -43,9 +41,8 @@ pub struct AnalysedResults<'a> {
 impl<'a> AnalysedResults<'a> {
     /// Computes everything that reports show of `results`.
     pub fn of(results: &'a Results) -> Self {
-        let full_speed = &FullSpeed::of(results);
-        // Whoever reads a file has its summaries made.
-        let model = LazyCell::new(|| RunModel::of_results(results));
+        let model = RunModel::of_results(results);
+        let full_speed = model.full_speed();
         let summary_of = |record: &Record| {
             record.summary.clone().or_else(|| summarise(&record.case, &record.samples, &model))
         };

@@ -97,8 +97,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
             "{name}: {} of {TESTED_RUNS} runs have an interval",
             rates.known
         );
-        eprintln!("{name}: {share:.3}");
-        assert!(share >= 0.0, "{name}: {share:.3} of the intervals cover the truth");
+        assert!(share >= 0.88, "{name}: {share:.3} of the intervals cover the truth");
         (covered, known) = (covered + rates.covered, known + rates.known);
     }
     let share = covered as f64 / known as f64;
