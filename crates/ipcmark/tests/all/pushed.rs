@@ -17,12 +17,13 @@ const NOBODY: &str = "65534";
 /// What the names of directories of copies begin with.
 const PUSHED: &str = "ipcmark-push-";
 
-/// A neighbour: whatever name of a copy shows in a command line of the host, there it puts a link to a file of the user, or a program of
-/// its own once the user has made it one to be run. It says what it tried.
+/// A neighbour: whatever name of a copy in `place` shows in a command line of the host, there it puts a link to a file of the user, or a
+/// program of its own once the user has made it one to be run. It says what it tried. The copies of other tests, whose names the host
+/// shows too, are none of its.
 const NEIGHBOUR: &str = r##"
 import os, re, sys, time
-way, precious, program = sys.argv[1:]
-names, mine = re.compile(rb"/[^\0 ]*ipcmark-push-\w+(?:/ipcmark)?"), set()
+way, place, precious, program = sys.argv[1:]
+names, mine = re.compile(re.escape(place.encode()) + rb"/ipcmark-push-\w+(?:/ipcmark)?"), set()
 def put(name):
     try:
         if way == "link":
@@ -77,6 +78,7 @@ fn open_place() -> (Place, String) {
 fn beside_a_neighbour(place: &Place, way: &str, rest: [&str; 2], command: &mut Command) -> String {
     let mut neighbour = Command::new("setpriv");
     neighbour.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "python3", "-c", NEIGHBOUR, way]);
+    neighbour.arg(place.tmp());
     // Another user has no programs in root's own directories.
     let neighbour = neighbour.env("PATH", "/usr/bin:/bin").args(rest);
     let neighbour = neighbour.stdin(Stdio::null()).stdout(fs::File::create(place.path("said")).unwrap());
