@@ -9,7 +9,8 @@
 #   IPCMARK_FAIL_ABOVE  how much slower is a failure                           [5%]
 #   IPCMARK_OUTPUT      directory for comparison.txt and comment.md            [ipcmark-comparison]
 #
-# Exit status: that of `ipcmark compare`: 3 where a case is slower than is allowed; 2 for bad input; 1 where a build or a case failed.
+# Exit status: that of `ipcmark compare`: 3 where a case is slower than is allowed; 4 where one may be and that is undecided
+# (IPCMARK_ARGUMENTS with --undecided pass lets that pass); 2 for bad input; 1 where a build or a case failed.
 set -eu
 
 fail() {
@@ -50,8 +51,9 @@ status=0
 cat "$output/comparison.txt"
 
 case $status in
-    0) verdict="No case is slower by more than $above, as far as this run can tell." ;;
+    0) verdict="No case is slower by more than $above." ;;
     3) verdict="**A case is slower by more than $above.**" ;;
+    4) verdict="**Undecided: a case may be slower by more than $above. Give it more --time, or a quieter machine.**" ;;
     2) fail 2 'ipcmark refused what it was asked for; see above' ;;
     *) verdict="**Something failed; what was measured is below.**" ;;
 esac

@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(comparison.only_in_a.is_empty() && comparison.only_in_b.is_empty());
     for case in comparison.cases.iter().chain(&comparison.floors) {
         assert!(
-            matches!(case.verdict, ComparisonVerdict::NoDifference | ComparisonVerdict::CannotTell),
+            matches!(case.verdict, ComparisonVerdict::NoDifference | ComparisonVerdict::Undecided),
             "{case:?}"
         );
         assert!(case.ratio.is_none_or(|ratio| ratio.ratio == 1.0), "{case:?}");

@@ -1,4 +1,4 @@
-"""The blocks of docs/fleet.md do what the page says: each prints what stands below it."""
+"""The blocks of docs/reference/python.md do what the page says: each prints what stands below it."""
 
 import contextlib
 import io
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import ROOT
 
-PAGE = ROOT / "docs/fleet.md"
+PAGE = ROOT / "docs/reference/python.md"
 BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 
 

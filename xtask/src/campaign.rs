@@ -1,4 +1,4 @@
-//! `cargo xtask campaign`: what would take too long for the tests. It prints one table for docs/reliability.md.
+//! `cargo xtask campaign`: what would take too long for the tests. It prints one table for docs/lab/reliability.md.
 //!
 //! Processes are killed at random moments, with full disks, few descriptors and little memory in between, and links between two hosts
 //! are cut; every fuzz target, Miri and loom run where the toolchain has them, and where it has not, the table says so. Nothing here is a

@@ -1,9 +1,11 @@
-//! Documentation that is made from the crates: docs/mechanisms.md from the cards, docs/results.schema.json from the types.
+//! Documentation that is made from the crates: docs/reference/mechanisms.md from the cards, docs/reference/results.schema.json from the types.
 
 use crate::steps::root;
 use mechanisms::registry::CARDS;
 use model::card::{Card, CardKind, Framing};
 use model::need::is_offered;
+use model::{Param, Semantics};
+use serde_json::{Value, json};
 use std::fs;
 
 /// Writes it.
@@ -17,8 +19,8 @@ pub fn write() -> Result<(), String> {
 fn generated() -> [(&'static str, String); 2] {
     let schema = schemars::schema_for!(model::Line);
     [
-        ("docs/mechanisms.md", mechanisms_page()),
-        ("docs/results.schema.json", format!("{:#}\n", schema.as_value())),
+        ("docs/reference/mechanisms.md", mechanisms_page()),
+        ("docs/reference/results.schema.json", format!("{:#}\n", schema.as_value())),
     ]
 }
 
@@ -30,47 +32,225 @@ fn generated_documentation_is_what_the_repository_holds() {
     }
 }
 
+#[test]
+fn every_word_of_the_promises_has_its_meaning() {
+    let labels: Vec<&str> = Semantics::NONE.lines().iter().map(|(label, _)| *label).collect();
+    for (label, _) in PROMISES {
+        assert!(labels.contains(label), "{label} is no line of `Semantics`: {labels:?}");
+    }
+}
+
+/// How the page begins.
+const INTRODUCTION: &str = "\
+# Mechanisms and operations
+
+`cargo xtask docs` makes this page from the cards. `ipcmark list NAME` shows the card of one mechanism or operation,
+and whether it works on this host. Each kind has a table of facts, then a section for each of its members; `-` stands
+where a fact does not apply.
+
+- framing
+  - `stream`: one call may transfer a part of a message
+  - `message`: one call transfers one message
+  - `token`: a wake-up, with at most a few bytes
+- reach: between which processes it works
+  - `related`: those that inherit a descriptor, or are sent one
+  - `host`: any two of a host that agree on a name
+  - `guest`: those of a host and of its virtual machines
+  - `network`: those of two hosts
+  - `process`: one process alone
+- workloads: what `-w` can be
+- empty: whether a message can be empty
+- descriptors: whether a message can carry file descriptors
+- death: whether an endpoint that waits learns that its peer has gone
+- connection: whether an endpoint has one peer
+- most: the largest message in bytes on any host; `-`: the settings of the host limit it, or nothing does
+";
+
+/// What stands before the table of what mechanisms promise.
+const PROMISED: &str = "\
+What mechanisms promise to a program, by the manual pages; below the table is what its words mean.
+";
+
+/// What stands for a fact that a card does not have.
+const NOTHING: &str = "-";
+/// No line is wider, but for tables.
+const WIDEST: usize = 119;
+
+/// A column of a table: its title, and what it says of a card.
+type Column = (&'static str, fn(&Card) -> String);
+/// A promise: its label in the lines of `Semantics`, and its value.
+type Promise = (&'static str, fn(&Semantics) -> Value);
+
+/// The facts in which the members of a kind may differ.
+const FACTS: &[Column] = &[
+    ("framing", |card| word(json!(card.framing))),
+    ("reach", |card| word(json!(card.reach))),
+    ("workloads", workloads),
+    ("empty", |card| yes_or_no((card.framing == Framing::Message).then_some(card.empty))),
+    ("descriptors", |card| yes_or_no(is_offered(card).then_some(card.fds))),
+    ("death", |card| yes_or_no(is_offered(card).then_some(card.hangup))),
+    ("connection", |card| yes_or_no(is_offered(card).then_some(card.semantics.connected))),
+    ("most", most_bytes),
+];
+
+/// What mechanisms promise, one word each.
+const PROMISES: &[Promise] = &[
+    ("order", |of| json!(of.order)),
+    ("loss", |of| json!(of.loss)),
+    ("when full", |of| json!(of.when_full)),
+    ("credentials", |of| json!(of.credentials)),
+    ("found by", |of| json!(of.naming)),
+    ("other users", |of| json!(of.other_users)),
+    ("containers", |of| json!(of.namespace)),
+    ("whole writes", |of| json!(of.atomic)),
+    ("outlives its makers", |of| json!(of.lifetime)),
+];
+
 fn mechanisms_page() -> String {
-    let mut page = "# Mechanisms and operations\n\n\
-        Made from the cards by `cargo xtask docs`. `ipcmark list NAME` shows the same, and whether it works on this host.\n"
-        .to_owned();
+    let mut page = INTRODUCTION.to_owned();
     for (title, kind) in [
         ("Mechanisms", CardKind::Mechanism),
         ("Floors", CardKind::Floor),
         ("Operations", CardKind::Operation),
     ] {
-        page += &format!("\n## {title}\n");
-        CARDS.iter().filter(|card| card.kind == kind).for_each(|card| page += &section(card));
+        let cards: Vec<&Card> = CARDS.iter().filter(|card| card.kind == kind).collect();
+        page += &format!("\n## {title}\n\n{}", facts(&cards));
+        if kind == CardKind::Mechanism {
+            let offered: Vec<&Card> = cards.iter().copied().filter(|card| is_offered(card)).collect();
+            page += &format!("\n{PROMISED}\n{}\n{}", promises(&offered), meanings(&offered));
+        }
+        cards.iter().for_each(|card| page += &section(card));
     }
-    page
+    page + &shared_params()
+}
+
+/// The facts of `cards`: in which all are alike, once; in which they differ, as a table.
+fn facts(cards: &[&Card]) -> String {
+    let is_alike = |(_, value): &&Column| cards.windows(2).all(|two| value(two[0]) == value(two[1]));
+    let (alike, columns): (Vec<&Column>, Vec<&Column>) = FACTS.iter().partition(is_alike);
+    let of_all: Vec<String> = alike
+        .iter()
+        .filter_map(|(title, value)| Some((title, value(cards.first()?))))
+        .filter(|(_, value)| value != NOTHING)
+        .map(|(title, value)| format!("{title} `{value}`"))
+        .collect();
+    let of_all = if of_all.is_empty() { String::new() } else { format!("All: {}.\n\n", of_all.join(", ")) };
+    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    of_all + &table(&titles, cards, |card| columns.iter().map(|(_, value)| value(card)).collect())
+}
+
+/// What `cards` promise, one word each.
+fn promises(cards: &[&Card]) -> String {
+    let titles: Vec<&str> = PROMISES.iter().map(|(label, _)| *label).collect();
+    table(&titles, cards, |card| PROMISES.iter().map(|(_, value)| word(value(&card.semantics))).collect())
+}
+
+/// A table of `cards`, of each of which `cells` says what stands under `titles`.
+fn table(titles: &[&str], cards: &[&Card], cells: impl Fn(&Card) -> Vec<String>) -> String {
+    let mut text = format!("| name | {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len() + 1));
+    cards.iter().for_each(|card| text += &format!("| `{}` | {} |\n", card.name, cells(card).join(" | ")));
+    text
+}
+
+/// What the words of the promises of `cards` mean, where they do not say it themselves.
+fn meanings(cards: &[&Card]) -> String {
+    let mut text = String::new();
+    for (label, value) in PROMISES {
+        let mut items: Vec<String> = Vec::new();
+        for card in cards {
+            let (short, lines) = (word(value(&card.semantics)), card.semantics.lines());
+            let words = lines.iter().find(|(of, _)| of == label).map_or("", |(_, words)| words.as_str());
+            let item = wrapped(&format!("  - `{short}`: {words}"), "    ");
+            if words != short.replace('-', " ") && !items.contains(&item) {
+                items.push(item);
+            }
+        }
+        text += &format!("- {label}\n{}", items.concat());
+    }
+    text
 }
 
 fn section(card: &Card) -> String {
-    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let workloads = card.workloads.iter().map(|workload| workload.name()).collect::<Vec<_>>().join(", ");
     let mut text = format!("\n### `{}`\n\n{}.\n\n", card.name, capitalised(card.summary));
-    let mut item = |label: &str, value: &str| text += &format!("- {label}: {value}\n");
-    item("framing", &word(serde_json::json!(card.framing)));
-    if card.framing == Framing::Message {
-        item("empty messages", if card.empty { "yes" } else { "no" });
+    let mut item = |line: &str| text += &wrapped(&format!("- {line}"), "  ");
+    if !card.semantics.privileges.is_empty() {
+        item(&format!("privileges: {}", card.semantics.privileges));
     }
-    item("reach", &word(serde_json::json!(card.reach)));
-    item("workloads", &workloads);
-    if is_offered(card) {
-        item("carries descriptors", if card.fds { "yes" } else { "no" });
-        item("peer's death seen", if card.hangup { "yes" } else { "no" });
-        card.semantics.lines().iter().for_each(|(label, words)| item(label, words));
+    if card.limits != Card::OPERATION.limits {
+        item(&format!("limits: {}", card.limits));
     }
-    item("limits", card.limits);
     if !card.man.is_empty() {
-        item("see", &card.man.join(", "));
+        item(&format!("see: {}", card.man.join(", ")));
     }
-    for param in card.params {
-        let default = param.default.map_or("the kernel's own".to_owned(), |default| format!("`{default}`"));
-        let domain = param.domain.to_string();
-        item(&format!("`{}={domain}`", param.name), &format!("{}; default {default}", param.summary));
+    let (shared, own): (Vec<&Param>, Vec<&Param>) = card.params.iter().partition(|param| is_shared(param));
+    if !shared.is_empty() {
+        let names: Vec<String> = shared.iter().map(|param| format!("`{}`", param.name)).collect();
+        item(&format!("[shared parameters](#shared-parameters): {}", names.join(", ")));
     }
+    own.iter().for_each(|param| item(&param_line(param)));
     text
+}
+
+/// The parameters that several cards have, each once, with the names of those.
+fn shared_params() -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for param in CARDS.iter().flat_map(|card| card.params).filter(|param| is_shared(param)) {
+        let line = wrapped(&format!("- {}. Of {}", param_line(param), having(param).join(", ")), "  ");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    format!("\n## Shared parameters\n\n{}", lines.concat())
+}
+
+fn is_shared(param: &Param) -> bool {
+    having(param).len() > 1
+}
+
+/// The names of those that have `param`, with the same values, meaning and default.
+fn having(param: &Param) -> Vec<&'static str> {
+    let line = param_line(param);
+    let has = |card: &&Card| card.params.iter().any(|own| param_line(own) == line);
+    CARDS.iter().filter(has).map(|card| card.name).collect()
+}
+
+fn param_line(param: &Param) -> String {
+    let default = param.default.map_or("the kernel's own".to_owned(), |default| format!("`{default}`"));
+    format!("`{}={}`: {}; default {default}", param.name, param.domain, param.summary)
+}
+
+fn workloads(card: &Card) -> String {
+    card.workloads.iter().map(|workload| workload.name()).collect::<Vec<_>>().join(",")
+}
+
+/// The largest message on any host, where a program can take the mechanism.
+fn most_bytes(card: &Card) -> String {
+    let most = card.semantics.most_bytes.filter(|_| is_offered(card));
+    most.map_or(NOTHING.to_owned(), |most| most.to_string())
+}
+
+/// Whether it is so; absent where that does not apply.
+fn yes_or_no(fact: Option<bool>) -> String {
+    fact.map_or(NOTHING, |fact| if fact { "yes" } else { "no" }).to_owned()
+}
+
+fn word(value: Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// `text` as lines, of which all but the first begin with `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut words = text.split(' ');
+    let (mut lines, mut line) = (String::new(), words.next().unwrap_or_default().to_owned());
+    for word in words {
+        if line.chars().count() + 1 + word.chars().count() <= WIDEST {
+            line += &format!(" {word}");
+        } else {
+            lines += &format!("{line}\n");
+            line = format!("{indent}{word}");
+        }
+    }
+    format!("{lines}{line}\n")
 }
 
 fn capitalised(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! The project's own tasks: `cargo xtask test`, `release`, `tidy`, `campaign`, `fuzz`, `docs`, `studies`, `bench`. Not part of what users install.
+//! The project's own tasks: `cargo xtask test`, `release`, `tidy`, `campaign`, `fuzz`, `docs`, `bench`. Not part of what users install.
 //!
 //! Without the feature `crates` it is small and quick to build, for every test begins with building it. What needs
 //! ipcmark's own crates, `campaign`, `docs` and `bench`, is done by a second build of it, which this one starts.
@@ -19,7 +19,6 @@ mod python;
 mod release;
 mod rust_tests;
 mod steps;
-mod studies;
 mod test;
 mod test_notes;
 mod tidy;
@@ -32,7 +31,6 @@ usage: cargo xtask TASK
   test --quick   the same without what takes long; says at the end what it left out
   tidy           check what no compiler checks: words, names, imports, lengths of files
   docs           write the generated documentation again
-  studies FILE…  put the conclusions of these results files into docs/studies.md
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
                  bare, ring, trial, stream, others, remote, probes, speed;
                  bare CASE, stream CASE, others PROGRAM, remote PROGRAM: those whose names begin so;
@@ -65,7 +63,6 @@ fn main() -> ExitCode {
         ["fuzz", seconds] => fuzz::run(seconds),
         ["release"] => release::all(),
         ["release", "--emulate"] => release::emulated(),
-        ["studies", files @ ..] if !files.is_empty() => studies::write(files),
         _ => with_crates(&words),
     };
     match outcome {

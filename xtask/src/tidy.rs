@@ -5,9 +5,7 @@ mod house;
 mod imports;
 mod length;
 mod names;
-mod retired;
 mod source_file;
-mod words;
 
 use crate::steps::root;
 use breach::Breach;
@@ -15,9 +13,8 @@ use source_file::SourceFile;
 /// A check: what it is called, and what it finds wrong in the sources.
 type Check = (&'static str, fn(&[SourceFile]) -> Vec<Breach>);
 
-const CHECKS: [Check; 5] = [
+const CHECKS: [Check; 4] = [
     ("house", house::check),
-    ("retired words", words::check),
     ("public types of one name in two crates", names::check),
     ("circles of imports between files", imports::check),
     ("long files", length::check),

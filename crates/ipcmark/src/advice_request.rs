@@ -3,6 +3,7 @@
 //! It reads the scenario, and asks nothing else of this host.
 
 use crate::cli::AdviseArguments;
+use crate::derived_file::Existing;
 use crate::exit::Error;
 use crate::scenario_file;
 use mechanisms::registry::CARDS;
@@ -27,12 +28,14 @@ pub struct AdviceRequest {
     pub time: Duration,
     /// How long a trial may go without a report.
     pub timeout: Duration,
-    /// Whether to print JSON.
-    pub json: bool,
+    /// The form in which the answers are printed.
+    pub format: report::Format,
     /// The page to make.
     pub html: Option<PathBuf>,
     /// The picture to make.
     pub svg: Option<PathBuf>,
+    /// What becomes of files that exist.
+    pub existing: Existing,
 }
 
 /// A need, and where the processes run.
@@ -51,11 +54,20 @@ pub struct PlacedNeed {
 impl AdviceRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: AdviseArguments) -> Result<Self, Error> {
-        let needs = match &arguments.scenario {
-            Some(path) => of_scenario(path, &arguments)?,
-            None => {
-                let (need, placements) = (typed(&arguments)?, placements(&arguments)?);
-                vec![PlacedNeed { flow: None, need, placements, held_back: None }]
+        let (needs, among) = match (arguments.pattern, arguments.what.as_slice()) {
+            (None, [scenario, mechanisms @ ..]) => {
+                (of_scenario(Path::new(scenario), &arguments)?, mechanisms.to_vec())
+            }
+            (None, []) => {
+                return Err(Invalid::new(
+                    "no pattern is given",
+                    "give --pattern request-reply, stream or signal",
+                )
+                .into());
+            }
+            (Some(pattern), mechanisms) => {
+                let (need, placements) = (typed(pattern, &arguments)?, placements(&arguments)?);
+                (vec![PlacedNeed { flow: None, need, placements, held_back: None }], mechanisms.to_vec())
             }
         };
         needs.iter().try_for_each(|placed| placed.need.check())?;
@@ -66,14 +78,14 @@ impl AdviceRequest {
             )
             .into());
         }
-        let AdviseArguments { mechanisms, time, timeout, json, html, svg, .. } = arguments;
-        for name in &mechanisms {
+        let AdviseArguments { time, timeout, format, html, svg, existing, .. } = arguments;
+        for name in &among {
             let offered = || CARDS.iter().filter(|card| model::need::is_offered(card)).map(|card| card.name);
             if !offered().any(|known| known == name) {
                 return Err(Invalid::unknown("mechanism", name, offered()).into());
             }
         }
-        Ok(Self { needs, among: mechanisms, time, timeout, json, html, svg })
+        Ok(Self { needs, among, time, timeout, format, html, svg, existing: existing.into() })
     }
 }
 
@@ -82,10 +94,7 @@ fn placements(arguments: &AdviseArguments) -> Result<Placements, Invalid> {
 }
 
 /// The need that was typed.
-fn typed(arguments: &AdviseArguments) -> Result<Need, Invalid> {
-    let Some(pattern) = arguments.pattern else {
-        return Err(Invalid::new("no pattern is given", "give --pattern request-reply, stream or signal"));
-    };
+fn typed(pattern: Pattern, arguments: &AdviseArguments) -> Result<Need, Invalid> {
     let size = match (pattern, arguments.size) {
         (Pattern::Signal, None) => Size(1),
         (Pattern::Signal, Some(_)) => {
@@ -235,8 +244,8 @@ mod tests {
             ("--pattern stream --size 1 --optimise latency", "no latency"),
             ("--pattern stream --size 0", "0 bytes"),
             ("--pattern stream --size 1 --rate fast", "not a rate"),
-            ("--pattern stream --size 1 -m pip", "unknown mechanism"),
-            ("--pattern stream --size 1 -m syscall", "unknown mechanism"),
+            ("--pattern stream --size 1 pip", "unknown mechanism"),
+            ("--pattern stream --size 1 pipe syscall", "unknown mechanism"),
             ("--pattern stream --size 1 --needs connected,connectionless", "both"),
             ("/nonexistent/scenario.toml", "nonexistent"),
         ] {

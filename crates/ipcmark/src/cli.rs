@@ -1,14 +1,18 @@
 //! What can be typed, with its help. What it means is for `request` to say; values are parsed by the types of `model`.
+//!
+//! One grammar for all commands: mechanisms and files are words, everything else is an option that means the same everywhere.
 
 mod choosing;
+mod examples;
 
 pub use self::choosing::*;
-use crate::exit;
+use self::examples::with_codes;
+use crate::derived_file::Existing;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use model::observation::{Probe, parse_probe};
 use model::suite::parse_total;
 use model::units::{parse_duration, parse_sizes, parse_some_time};
-use model::{HostAddress, Inject, Invalid, Peers, Percent, Placements, Precision, Size, Workload};
+use model::{HostAddress, Inject, Invalid, Peers, Percent, Precision, Size, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,10 +21,9 @@ use std::time::Duration;
 #[command(
     name = "ipcmark",
     version,
-    after_help = "Without a command, `ipcmark` runs the default suite.",
-    after_long_help = exit::CODES,
-    args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
+    after_help = examples::IPCMARK,
+    after_long_help = with_codes(examples::IPCMARK),
+    override_usage = "ipcmark [OPTIONS] [MECHANISM|SUITE]...\n       ipcmark <COMMAND>"
 )]
 pub struct Cli {
     /// What to do; `run` when no command is typed.
@@ -31,7 +34,7 @@ pub struct Cli {
 /// The sub-commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure a suite, or the mechanisms and operations named with -m
+    /// Measure mechanisms, or a suite; what happens without a command
     Run(RunArguments),
     /// List every mechanism and operation, and whether it works here
     List(ListArguments),
@@ -45,11 +48,11 @@ pub enum Command {
     Explain(ExplainArguments),
     /// Record which processes talk to each other, through what and how, as a scenario
     Record(RecordArguments),
-    /// Run a scenario for real: processes that say to each other what a program's do
+    /// Run the processes of a scenario, which exchange the messages that a recorded program did
     Replay(ReplayArguments),
     /// Predict what exchanging the mechanisms of a scenario gives, without running it
     Predict(PredictArguments),
-    /// Say which mechanism to take for a need, or for each flow of a scenario
+    /// Recommend a mechanism for a need, or for each flow of a scenario
     Advise(AdviseArguments),
     /// List the suites, or print what one would measure and draw
     Suite(SuiteArguments),
@@ -73,15 +76,12 @@ impl Default for Command {
 
 /// `ipcmark run`.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit::CODES)]
+#[command(after_help = examples::RUN, after_long_help = with_codes(examples::RUN))]
 pub struct RunArguments {
-    /// Name of a suite, or path of a suite file
-    #[arg(default_value = crate::suites::DEFAULT, value_name = "SUITE")]
-    pub suite: String,
-    /// Mechanism or operation to measure instead of a suite, as NAME or NAME:key=value,…, or all; repeat for
-    /// several
-    #[arg(short, long = "mechanism", value_name = "MECHANISM", conflicts_with = "suite")]
-    pub mechanisms: Vec<String>,
+    /// Mechanisms and operations to measure, as NAME or NAME:key=value,…, or all; or one suite, by its name or the path of its
+    /// file [default: the suite default]
+    #[arg(value_name = "MECHANISM|SUITE")]
+    pub what: Vec<String>,
     #[command(flatten)]
     pub axes: AxesOptions,
     #[command(flatten)]
@@ -97,11 +97,11 @@ pub struct RunArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_total, conflicts_with = "iterations")]
     pub total: Option<Size>,
     /// Take the suite's short time: enough to see whether everything works, too short for numbers to rely on
-    #[arg(long, conflicts_with_all = ["time", "mechanisms"])]
+    #[arg(long, conflicts_with = "time")]
     pub quick: bool,
     /// After measuring, have the probes that the suite's study needs observe cases for this long; 0s for no probes
     /// [default: the suite's, shortened as --quick and --time shorten the run]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "mechanisms")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub observe: Option<Duration>,
     /// Delay every iteration by this much, as 5% (of what the case takes without) or 200ns; server:200ns delays the server,
     /// sleep:50us and server:sleep:50us delay asleep; it is in the name of every case, and shows what a gate of yours would find
@@ -116,9 +116,14 @@ pub struct RunArguments {
     /// Afterwards explain each case as `ipcmark explain` does, which takes about 20 seconds a case
     #[arg(long, conflicts_with = "format")]
     pub explain: bool,
-    /// Keep the results in this file; an existing file is never overwritten
+    /// Keep the results in this file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Make an HTML page of the results too, which needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub existing: OverwriteOption,
     #[command(flatten)]
     pub show: ShowOptions,
     #[command(flatten, next_help_heading = "If client and server are on two hosts")]
@@ -141,18 +146,18 @@ impl Default for RunArguments {
 /// number of peers.
 #[derive(Debug, Default, Args)]
 pub struct AxesOptions {
-    /// Workloads: latency, throughput, transfer, connect, session, cost, accuracy; session:5x4 is a session of 5 messages
-    /// with 4 descriptors each
+    /// Workloads, with commas between: latency, throughput, transfer, connect, session, cost, accuracy; session:5x4 is a
+    /// session of 5 messages with 4 descriptors each
     #[arg(short, long = "workload", value_name = "WORKLOAD", value_delimiter = ',')]
     pub workloads: Vec<Workload>,
     /// Message sizes in bytes or binary units: 1,64,4K; 1..1M doubles from 1 to 1M; 1..max doubles up to the largest
     /// message of each mechanism; 0 is an empty message
-    #[arg(short, long, value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
+    #[arg(short, long = "size", value_name = "SIZES", value_parser = SizesParser, allow_hyphen_values = true)]
     pub sizes: Option<SizesOption>,
-    /// CPUs of client and server: same-core, smt, same-llc, cross-llc, cross-node, unpinned or cpus=CLIENT,SERVER;
-    /// smt|same-llc takes the first that this host has; repeat for several
-    #[arg(short, long = "placement", value_name = "PLACEMENT")]
-    pub placements: Vec<Placements>,
+    /// CPUs of client and server, with commas between: same-core, smt, same-llc, cross-llc, cross-node, unpinned or
+    /// cpus=CLIENT,SERVER; smt|same-llc takes the first that this host has
+    #[arg(short, long = "placement", value_name = "PLACEMENTS", value_delimiter = ',')]
+    pub placements: Vec<String>,
     /// How long the client waits, busy, before each iteration, so that the server falls asleep: 0,1us,10ms; 0 starts each
     /// iteration at once; 100us-cold: meanwhile both fill their caches with something else
     #[arg(long = "think-time", value_name = "DURATIONS", allow_hyphen_values = true)]
@@ -244,7 +249,7 @@ impl clap::builder::TypedValueParser for SizesParser {
     ) -> Result<SizesOption, clap::Error> {
         let sizes = parse_sizes(&value.to_string_lossy()).map(SizesOption);
         sizes.map_err(|invalid: Invalid| {
-            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--sizes: {invalid}\n"))
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--size: {invalid}\n"))
                 .with_cmd(command)
         })
     }
@@ -253,7 +258,7 @@ impl clap::builder::TypedValueParser for SizesParser {
 /// How results are shown.
 #[derive(Debug, Args)]
 pub struct ShowOptions {
-    /// Form in which results are shown: table, markdown, csv, study-csv, conclusions or json
+    /// Form in which the answer is printed: table, markdown, csv or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
     /// Show every case with all its columns, and the study in full
@@ -267,7 +272,21 @@ pub struct ShowOptions {
     pub metric: Option<String>,
 }
 
-/// Files that are made instead of showing anything. One that was made before is replaced.
+/// What becomes of files that exist.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct OverwriteOption {
+    /// Replace files that exist; without this, naming one is an error
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+impl From<OverwriteOption> for Existing {
+    fn from(option: OverwriteOption) -> Self {
+        option.overwrite.into()
+    }
+}
+
+/// Files that are made instead of showing anything.
 #[derive(Debug, Args)]
 pub struct FileOptions {
     /// Make one HTML page of all results, which needs no other file
@@ -293,6 +312,7 @@ impl FileOptions {
 
 /// `ipcmark suite`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::SUITE)]
 pub struct SuiteArguments {
     /// What to do
     #[command(subcommand)]
@@ -314,21 +334,23 @@ pub enum SuiteCommand {
 
 /// `ipcmark list`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::LIST)]
 pub struct ListArguments {
     /// Mechanisms and operations to show in full [default: a line for each of all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
 }
 
 /// `ipcmark doctor`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::DOCTOR)]
 pub struct DoctorArguments {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
     /// Examine the server's host too, through this command
     #[arg(long, value_name = "COMMAND")]
     pub server_via: Option<String>,
@@ -339,8 +361,8 @@ pub struct DoctorArguments {
 
 /// `ipcmark endpoint`.
 #[derive(Debug, Args)]
-#[command(long_about = "Take part in trials that a coordinator leads over standard input and output.\n\n\
-        `ipcmark run --server-via COMMAND` starts it through COMMAND. It speaks the protocol of docs/protocol.md, opens no port \
+#[command(after_help = examples::ENDPOINT, long_about = "Take part in trials that a coordinator leads over standard input and output.\n\n\
+        `ipcmark run --server-via COMMAND` starts it through COMMAND. It speaks the protocol of docs/reference/protocol.md, opens no port \
         but those of the mechanisms that it is told to measure, and ends when its standard input does.")]
 pub struct EndpointArguments {
     /// What to do instead
@@ -361,45 +383,49 @@ pub enum EndpointCommand {
 
 /// `ipcmark report`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::REPORT)]
 pub struct ReportArguments {
     /// Results files
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Show the study that a suite repeats, with its conclusions, instead of the cases
+    #[arg(long, conflicts_with_all = ["detail", "plot", "metric"])]
+    pub study: bool,
     #[command(flatten)]
     pub show: ShowOptions,
     #[command(flatten)]
     pub make: FileOptions,
+    #[command(flatten)]
+    pub existing: OverwriteOption,
 }
 
 /// `ipcmark compare`.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit::CODES)]
+#[command(after_help = examples::COMPARE, after_long_help = with_codes(examples::COMPARE))]
 pub struct CompareArguments {
-    /// Results file, or mechanism, to compare against; several files of like runs, with commas between, say how much runs differ
-    #[arg(value_name = "A", required_unless_present = "against")]
-    pub before: Option<String>,
-    /// Results file, or mechanism, that is compared with A; several files likewise
-    #[arg(value_name = "B", required_unless_present = "against")]
-    pub after: Option<String>,
+    /// A and B: two mechanisms, which are measured interleaved, or two results files; several files of like runs, with commas
+    /// between, say how much runs differ. With --against: the mechanisms and operations to compare, or a suite [default: the
+    /// suite default]
+    #[arg(value_name = "MECHANISM|FILE", required_unless_present = "against")]
+    pub what: Vec<String>,
     /// Compare this build with another, interleaved: A is this ipcmark binary, B the one that runs
-    #[arg(long, value_name = "BINARY", conflicts_with_all = ["before", "after"])]
+    #[arg(long, value_name = "BINARY")]
     pub against: Option<PathBuf>,
-    /// With --against: mechanism or operation to compare, as NAME or NAME:key=value,…; repeat for several [default: those of
-    /// the default suite]
-    #[arg(short, long = "mechanism", value_name = "MECHANISM", requires = "against", conflicts_with_all = ["before", "after"])]
-    pub mechanisms: Vec<String>,
     /// Say how long it takes to find the difference of --find, from a pilot of a few seconds, and stop
     #[arg(long)]
     pub plan: bool,
     /// The difference that --plan plans for
     #[arg(long, value_name = "PERCENT", default_value = "5%", requires = "plan")]
     pub find: Percent,
-    /// Exit with status 3 if B is slower than A by more than this in any case
+    /// Exit with status 3 if B is slower than A by more than this in any case, and with 4 if it may be and that is undecided
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<Percent>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// With --fail-above: what is undecided fails with status 4, or passes
+    #[arg(long, value_name = "OUTCOME", default_value = "fail", requires = "fail_above")]
+    pub undecided: UndecidedOption,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
     #[command(flatten, next_help_heading = "If mechanisms or builds are compared")]
     pub axes: AxesOptions,
     /// Delay every iteration of B by this much, as 5% (of what B takes without), 200ns or server:200ns; A and B may be the same
@@ -409,22 +435,31 @@ pub struct CompareArguments {
     pub effort: EffortOptions,
 }
 
+/// What becomes of a gate whose answer is undecided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UndecidedOption {
+    /// The command ends with status 4
+    Fail,
+    /// The command ends with status 0
+    Pass,
+}
+
 /// `ipcmark explain`.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit::CODES)]
+#[command(after_help = examples::EXPLAIN, after_long_help = with_codes(examples::EXPLAIN))]
 pub struct ExplainArguments {
-    /// Mechanism or operation to explain, as with -m; or, with --case, results file that has the case, which is measured again
-    #[arg(value_name = "MECHANISM|FILE")]
-    pub what: Option<String>,
+    /// Mechanisms and operations to explain, as NAME or NAME:key=value,…; or, with --case, results file that has the case, which
+    /// is measured again
+    #[arg(value_name = "MECHANISM|FILE", required = true)]
+    pub what: Vec<String>,
     /// Case of the results file to explain, as `compare` and messages name it: 'pipe latency 1 same-core'
-    #[arg(long, value_name = "CASE", requires = "what")]
+    #[arg(long, value_name = "CASE")]
     pub case: Option<String>,
     /// Explain why it is slower or faster than this: another mechanism, another size of the same, or the same with the endpoints of
     /// another build, named by its path
     #[arg(
         long,
         value_name = "MECHANISM|SIZE|BINARY",
-        requires = "what",
         conflicts_with_all = ["case", "probes", "counters", "traces", "timelines", "flames"]
     )]
     pub against: Option<String>,
@@ -432,15 +467,6 @@ pub struct ExplainArguments {
     /// shows what an explanation finds of it. What is named with --against has no delay
     #[arg(long, value_name = "DELAY", conflicts_with = "case", allow_hyphen_values = true)]
     pub inject: Option<Inject>,
-    /// Mechanism or operation to explain, as NAME or NAME:key=value,…; repeat for several
-    #[arg(
-        short,
-        long = "mechanism",
-        value_name = "MECHANISM",
-        conflicts_with = "what",
-        required_unless_present = "what"
-    )]
-    pub mechanisms: Vec<String>,
     #[command(flatten)]
     pub axes: AxesOptions,
     #[command(flatten)]
@@ -462,9 +488,9 @@ pub struct ProfileOptions {
     /// repeat for several
     #[arg(long = "counter", value_name = "COUNTER")]
     pub counters: Vec<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
     /// Write the observed iterations of each case as a trace for Perfetto (ui.perfetto.dev) into this directory
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
@@ -478,10 +504,13 @@ pub struct ProfileOptions {
     /// Make an HTML page of the explanation too, with timelines and flame graphs, which needs no other file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub existing: OverwriteOption,
 }
 
 /// `ipcmark schema`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::SCHEMA)]
 pub struct SchemaArguments {
     /// File whose schema to print
     #[arg(value_name = "FILE", default_value = "results")]
@@ -499,6 +528,7 @@ pub enum SchemaOption {
 
 /// `ipcmark completions`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::COMPLETIONS)]
 pub struct CompletionsArguments {
     /// Shell that the script is for
     pub shell: clap_complete::Shell,
@@ -506,10 +536,13 @@ pub struct CompletionsArguments {
 
 /// `ipcmark man`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::MAN)]
 pub struct ManArguments {
     /// Write the pages of all commands into this directory
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
+    #[command(flatten)]
+    pub existing: OverwriteOption,
 }
 
 #[cfg(test)]

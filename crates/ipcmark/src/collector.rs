@@ -8,8 +8,12 @@ use crate::results_file::ResultsFile;
 use crate::rules::RunRules;
 use analysis::summary::recompute;
 use harness::coordinator::run::{FinishedCase, RunEvent};
+use mechanisms::registry;
+use model::card::CardKind;
+use model::floor::NULL;
 use model::observation::profile::ProfileRecord;
 use model::record::{FloorReading, Header, Line, Record, Results, RunEnd, SampleLine};
+use model::units::format_ns;
 use model::warning::Warning;
 use model::{Case, Sample};
 use std::collections::HashMap;
@@ -29,6 +33,8 @@ pub struct Collector<'a> {
     refused: Option<sys::Failure>,
     stop: &'a AtomicBool,
     progress: Progress,
+    /// The cases of which the progress display names the fastest.
+    rivals: Vec<Case>,
 }
 
 impl<'a> Collector<'a> {
@@ -38,7 +44,19 @@ impl<'a> Collector<'a> {
             Results { header, records: Vec::new(), profiles: Vec::new(), end: None, notes: Vec::new() };
         let place_of = results.header.plan.cases.iter().cloned().zip(0..).collect();
         let (early, progress) = (Vec::new(), Progress::new());
-        Self { results, rules, file, place_of, header_written: false, early, refused: None, stop, progress }
+        let rivals = rivals(&results.header.plan.cases);
+        Self {
+            results,
+            rules,
+            file,
+            place_of,
+            header_written: false,
+            early,
+            refused: None,
+            stop,
+            progress,
+            rivals,
+        }
     }
 
     /// Takes what the run reports.
@@ -56,7 +74,10 @@ impl<'a> Collector<'a> {
                 self.rules.take(case, sample);
                 self.append_sample(case, sample);
             }
-            RunEvent::Progress(progress) => self.progress.show(Doing::Cases, progress),
+            RunEvent::Progress(progress) => {
+                let (rules, rivals) = (self.rules, &self.rivals);
+                self.progress.show_with(Doing::Cases, progress, || leading(rules, rivals));
+            }
             RunEvent::Ended(finished) => self.add_record(*finished),
         }
     }
@@ -131,6 +152,30 @@ impl<'a> Collector<'a> {
     }
 }
 
+/// The cases of `all` that do what the first of them does that is done by several mechanisms.
+fn rivals(all: &[Case]) -> Vec<Case> {
+    let is_rival = |a: &Case, b: &Case| Case { spec: a.spec.clone(), ..b.clone() } == *a;
+
+    let is_mechanism = |case: &Case| {
+        case.spec.name != NULL
+            && registry::card(&case.spec.name).is_some_and(|card| card.kind == CardKind::Mechanism)
+    };
+    let of = |case: &Case| {
+        let rivals = all.iter().filter(|other| is_mechanism(other) && is_rival(case, other));
+        rivals.cloned().collect::<Vec<_>>()
+    };
+    let competes = |case: &&Case| is_mechanism(case) && of(case).len() > 1;
+    all.iter().find(competes).map(of).unwrap_or_default()
+}
+
+/// The fastest of `rivals` so far, and how well that is known.
+fn leading(rules: &RunRules, rivals: &[Case]) -> Option<String> {
+    let times = rivals.iter().filter_map(|case| Some((case, rules.estimate(case)?)));
+    let (case, time) = times.min_by(|(_, a), (_, b)| a.median.total_cmp(&b.median))?;
+    let half = time.half_width()?;
+    Some(format!("{} leads, {} ±{:.0}%", case.spec, format_ns(time.median), half * 100.0))
+}
+
 /// The records of cases that are measured to be explained: no file is written of them.
 pub struct Records<'a> {
     records: Vec<Record>,
@@ -164,6 +209,7 @@ impl<'a> Records<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::derived_file::Existing;
     use model::elsewhere::Elsewhere;
     use model::record::{
         ClockRecord, ClockSource, FORMAT, Fact, Outcome, PlanRecord, Settings, Tool, VERSION,
@@ -242,7 +288,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("results.jsonl");
         let stop = AtomicBool::new(false);
-        let (rules, file) = (rules(), ResultsFile::create(&path).unwrap());
+        let (rules, file) = (rules(), ResultsFile::create(&path, Existing::Kept).unwrap());
         let (case, getpid) = (floor::operation("syscall", 0), floor::operation("getpid", 0));
         let plan = PlanRecord { cases: vec![case.clone(), getpid.clone()], dropped: Vec::new() };
         let mut collector = Collector::new(Header { plan, ..header() }, &rules, Some(file), &stop);
@@ -275,7 +321,7 @@ mod tests {
     #[test]
     fn a_file_that_refuses_stops_the_run_and_the_results_are_kept() {
         let stop = AtomicBool::new(false);
-        let file = ResultsFile::create(Path::new("/dev/full")).unwrap();
+        let file = ResultsFile::create(Path::new("/dev/full"), Existing::Kept).unwrap();
         let rules = rules();
         let mut collector = Collector::new(header(), &rules, Some(file), &stop);
         collector.take(ended());

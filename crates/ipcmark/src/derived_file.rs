@@ -1,47 +1,34 @@
-//! Files that are made of results and can be made again: pages and figures. Results themselves are not written here.
+//! Files that are made of results: pages, figures, traces, manual pages. Results themselves are not written here.
 //!
-//! A file of the same kind is replaced. Anything else is left alone: it may be somebody's results. A file is complete or
-//! absent: it is written under another name and then renamed.
+//! A file is complete or absent: it is written under another name and then renamed. One that exists is replaced if `--overwrite` is
+//! given, and left alone otherwise.
 
 use crate::exit::Error;
 use crate::special_file;
 use model::Invalid;
-use rustix::fs::OFlags;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use sys::{Failure, OrFail};
 
-/// A kind of file, by what it is called and how it begins.
-#[derive(Debug, Clone, Copy)]
-pub struct FileKind {
-    name: &'static str,
-    begins: &'static [u8],
+/// Whether files that exist are replaced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// They are left alone, and it is an error to name one.
+    #[default]
+    Kept,
+    /// They are replaced.
+    Replaced,
 }
 
-impl FileKind {
-    /// A page of [`report::html`] or [`report::explanation_html`].
-    pub const PAGE: FileKind =
-        FileKind { name: "page", begins: b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset" };
-    /// A figure as [`report::svg`] draws it, or an iteration as [`report::timeline`] does.
-    pub const SVG: FileKind =
-        FileKind { name: "SVG figure", begins: b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg" };
-    /// A flame graph of [`report::flame_graph`].
-    pub const FLAMES: FileKind =
-        FileKind { name: "flame graph", begins: b"<?xml version=\"1.0\" standalone=\"no\"?>" };
-    /// A trace of [`report::trace`].
-    pub const TRACE: FileKind = FileKind { name: "trace", begins: b"{\"traceEvents\"" };
-    /// Stacks of [`report::folded`], which begin as any text may.
-    pub const STACKS: FileKind = FileKind { name: "text", begins: b"" };
-    /// A page of the manual.
-    pub const MANUAL: FileKind = FileKind { name: "page of the manual", begins: b".ie \\n(.g .ds Aq" };
-    /// A figure as [`report::png`] draws it.
-    pub const PNG: FileKind = FileKind { name: "PNG figure", begins: b"\x89PNG\r\n\x1a\n" };
+impl From<bool> for Existing {
+    fn from(overwrite: bool) -> Self {
+        if overwrite { Existing::Replaced } else { Existing::Kept }
+    }
 }
 
 /// Writes `content` to `path`. Its directory is made, if the directory above that exists.
-pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
+pub fn write(path: &Path, content: &[u8], existing: Existing) -> Result<(), Error> {
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         match fs::create_dir(directory) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -50,7 +37,7 @@ pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
             _ => {}
         }
     }
-    check(path, kind)?;
+    check(path, existing)?;
     // What is no regular file, such as /dev/null or a pipe, takes bytes and keeps none.
     match special_file::open(path)? {
         Some(mut file) => file.write_all(content).or_fail("write", path.display()).map_err(Error::from),
@@ -58,28 +45,20 @@ pub fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
     }
 }
 
-/// Refuses a `path` at which there is something that [`write()`] would leave alone. For use before work that takes long.
-pub fn check(path: &Path, kind: FileKind) -> Result<(), Error> {
+/// Refuses a `path` at which there is something that is to stay. For use before work that takes long.
+pub fn check(path: &Path, existing: Existing) -> Result<(), Error> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
             Err(Invalid::new(format!("{} is a directory", path.display()), "name a file in it").into())
         }
-        Ok(metadata) if metadata.is_file() && !begins_as(path, kind) => Err(Invalid::new(
-            format!("{} exists and is not a {} that ipcmark made", path.display(), kind.name),
-            "name another file, or remove it",
-        )
-        .into()),
+        Ok(metadata) if metadata.is_file() && existing == Existing::Kept => Err(exists(path).into()),
         _ => Ok(()),
     }
 }
 
-/// Whether the file at `path` can be made again, by how it begins. An empty one is worth nothing.
-fn begins_as(path: &Path, kind: FileKind) -> bool {
-    let mut start = Vec::new();
-    // It may be a FIFO by now, which would wait.
-    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
-    let read = file.and_then(|file| file.take(kind.begins.len() as u64).read_to_end(&mut start));
-    read.is_ok() && (start == kind.begins || start.is_empty())
+/// That a file is in the way, and how it is replaced.
+pub fn exists(path: &Path) -> Invalid {
+    Invalid::new(format!("{} exists", path.display()), "name another file, or replace it with --overwrite")
 }
 
 /// Writes under another name and renames to `path`, so that nobody ever reads half of it.

@@ -14,6 +14,7 @@ Exit status:
   1    a case failed, or the kernel refused something; what was measured is kept
   2    bad input, such as an option, a name, a size or a file; nothing was measured
   3    compare: a case is slower than --fail-above allows
+  4    compare: a case may be slower than --fail-above allows, which is undecided
   130  interrupted by Ctrl-C; what was measured is kept and shown";
 
 /// How a command ended that could do its work.
@@ -25,6 +26,8 @@ pub enum Exit {
     CaseFailed,
     /// A case is slower than the comparison allows.
     Slower,
+    /// A case may be slower than the comparison allows.
+    Undecided,
     /// A signal ended it.
     Interrupted,
 }
@@ -93,6 +96,7 @@ pub fn code(end: impl Into<Ending>) -> ExitCode {
         Ok(Exit::Success) | Err(Error::ReaderGone) => ExitCode::SUCCESS,
         Ok(Exit::CaseFailed) => ExitCode::from(1),
         Ok(Exit::Slower) => ExitCode::from(3),
+        Ok(Exit::Undecided) => ExitCode::from(4),
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Err(Error::Invalid(invalid)) => {
             complain(&format!("ipcmark: {invalid}\n"));

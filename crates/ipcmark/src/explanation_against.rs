@@ -1,11 +1,11 @@
 //! Why one case, or the endpoints of one build, are slower than others: the events of both recorded in the same rounds, and the difference of their paths.
 
-use crate::derived_file::{self, FileKind};
+use crate::derived_file;
 use crate::doses;
 use crate::exit::{Error, Exit};
 use crate::explanation::unexplainable;
 use crate::explanation_files;
-use crate::output::{print, style};
+use crate::output::{show_answer, style};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
 use crate::streams::complain;
@@ -46,7 +46,7 @@ pub fn explain_pairs(
         return Err(invalid.into());
     }
     // Before the work is done: something else may be where the page is to go.
-    request.files.html.iter().try_for_each(|path| derived_file::check(path, FileKind::PAGE))?;
+    request.files.html.iter().try_for_each(|path| derived_file::check(path, request.files.existing))?;
     let time =
         request.time.map_or(TIME_OF_A_PAIR, |time| time / u32::try_from(pairs.len()).unwrap_or(u32::MAX));
     let trials = [None, other].map(|program| session.trials_of(program, false, request.timeout));
@@ -70,10 +70,9 @@ pub fn explain_pairs(
     }
     // The page is made even if whoever reads the text closes it early, and the text is printed even if the page cannot be made.
     let made = explanation_files::make_of_differences(&request.files, &found);
-    print(&match request.json {
-        true => format!("{:#}\n", serde_json::json!({ "differences": found })),
-        false => report::differences(&found, &style()),
-    })?;
+    let document = serde_json::json!({ "differences": found });
+    let rows = ["differences", "difference", "segments"];
+    show_answer(request.format, &report::differences(&found, &style()), &document, &rows)?;
     // Standard output may be read by a program.
     complain(&made?);
     for ([first, second], reasons) in &missing {

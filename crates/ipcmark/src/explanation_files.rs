@@ -1,6 +1,6 @@
 //! The files that are made of explanations: a page, traces, timelines, flame graphs. What they show is for `report` to say.
 
-use crate::derived_file::{self, FileKind};
+use crate::derived_file::{self, Existing};
 use crate::exit::Error;
 use crate::output::command;
 use crate::request::ExplanationFiles;
@@ -18,15 +18,15 @@ pub fn make(
     explanations: &[AnalysedExplanation<'_>],
     bends: &[SizeCurve],
 ) -> Result<String, Error> {
-    let mut made = Made::default();
+    let mut made = Made { existing: files.existing, lines: String::new() };
     // Where there are no explanations, an earlier page stays.
     if let (Some(path), [_, ..]) = (&files.html, explanations) {
         let page = report::explanation_html(explanations, bends, &command());
-        made.write(path, &page, FileKind::PAGE)?;
+        made.write(path, &page)?;
     }
     for AnalysedExplanation { explanation, timeline, .. } in explanations {
         if let (Some(directory), Some(timeline)) = (&files.traces, timeline) {
-            made.write(&path(directory, explanation, "", "json"), &report::trace(timeline), FileKind::TRACE)?;
+            made.write(&path(directory, explanation, "", "json"), &report::trace(timeline))?;
         }
         if let (Some(directory), Some(timeline)) = (&files.timelines, timeline) {
             made.timelines(directory, explanation, timeline)?;
@@ -46,25 +46,25 @@ pub fn make_of_differences(
     files: &ExplanationFiles,
     differences: &[ExplainedDifference],
 ) -> Result<String, Error> {
-    let mut made = Made::default();
+    let mut made = Made { existing: files.existing, lines: String::new() };
     // Where there are none, an earlier page stays.
     if let (Some(path), [_, ..]) = (&files.html, differences) {
         let page = report::differences_html(differences, &command());
-        made.write(path, &page, FileKind::PAGE)?;
+        made.write(path, &page)?;
     }
     Ok(made.lines)
 }
 
 /// What was made by now.
-#[derive(Default)]
 struct Made {
+    existing: Existing,
     lines: String,
 }
 
 impl Made {
-    fn write(&mut self, path: &Path, content: &str, kind: FileKind) -> Result<(), Error> {
+    fn write(&mut self, path: &Path, content: &str) -> Result<(), Error> {
         self.lines += &format!("wrote {}, {} bytes\n", path.display(), content.len());
-        derived_file::write(path, content.as_bytes(), kind)
+        derived_file::write(path, content.as_bytes(), self.existing)
     }
 
     fn timelines(
@@ -76,7 +76,7 @@ impl Made {
         for (number, iteration) in (1..).zip(&timeline.iterations) {
             let svg = report::timeline(iteration, &explanation.case.key());
             let path = path(directory, explanation, &format!("-iteration-{number}"), "svg");
-            self.write(&path, &svg, FileKind::SVG)?;
+            self.write(&path, &svg)?;
         }
         Ok(())
     }
@@ -86,8 +86,8 @@ impl Made {
             let title = format!("{endpoint}, {}", explanation.case.key());
             let Some(svg) = report::flame_graph(stacks, &title) else { continue };
             let path = |extension| path(directory, explanation, &format!("-{endpoint}"), extension);
-            self.write(&path("svg"), &svg, FileKind::FLAMES)?;
-            self.write(&path("folded"), &report::folded(stacks), FileKind::STACKS)?;
+            self.write(&path("svg"), &svg)?;
+            self.write(&path("folded"), &report::folded(stacks))?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Made {
             let (stacks, other_stacks) = (&before.stacks[at], &after.stacks[at]);
             let difference = report::flame_graph_difference(stacks, other_stacks, [&titles[0], &titles[1]]);
             if let Some(svg) = difference {
-                self.write(&directory.join(format!("difference-{endpoint}.svg")), &svg, FileKind::FLAMES)?;
+                self.write(&directory.join(format!("difference-{endpoint}.svg")), &svg)?;
             }
         }
         Ok(())

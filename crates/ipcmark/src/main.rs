@@ -32,9 +32,12 @@ mod special_file;
 mod streams;
 mod suites;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use exit::{Error, Exit};
+use mechanisms::registry::{self, CARDS};
+use model::Invalid;
 use rustix::process::{Resource, getrlimit};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -59,7 +62,11 @@ fn program() -> ExitCode {
     if let Some(done) = harness::hidden::dispatch(std::env::args_os().skip(1)) {
         return exit::code(done.map_err(Error::from));
     }
-    match cli::Cli::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if let Some(invalid) = misspelt_command(&words) {
+        return exit::code(Err::<Exit, _>(invalid.into()));
+    }
+    match cli::Cli::try_parse_from(with_command(words)) {
         Ok(cli) => exit::code(dispatch(cli)),
         Err(said) if said.use_stderr() => {
             // Where nobody reads it, the exit code still says it.
@@ -68,6 +75,34 @@ fn program() -> ExitCode {
         }
         Err(help) => exit::code(output::print(&streams::words_of_parser(&help))),
     }
+}
+
+/// `words` with `run` where they name no command: what follows the program is then what to measure.
+fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
+    let Some(first) = words.get(1) else { return words };
+    let is_of_program = ["-h", "--help", "-V", "--version", "help"].iter().any(|word| first == word);
+    if !is_of_program && cli::Cli::command().find_subcommand(first).is_none() {
+        words.insert(1, "run".into());
+    }
+    words
+}
+
+/// That the first of `words` after the program is nearly a command, and nothing that could be measured.
+fn misspelt_command(words: &[OsString]) -> Option<Invalid> {
+    let first = words.get(1)?.to_str().filter(|word| !word.starts_with('-'))?;
+    let commands = cli::Cli::command();
+    let names = || commands.get_subcommands().map(clap::Command::get_name).chain(["help"]);
+    let name = first.split(':').next().unwrap_or(first);
+    let is_known = names().any(|known| known == first)
+        || name == selection::ALL
+        || registry::card(name).is_some()
+        || suites::is_named(first);
+    let mechanisms = CARDS.iter().map(|card| card.name);
+    let invalid = (!is_known).then(|| Invalid::unknown("command", first, names()))?;
+    // What is nearer to a mechanism is for `run` to refuse.
+    let nearest = |of: &str| names().any(|known| of.contains(&format!("'{known}'")));
+    let all = Invalid::unknown("command", first, names().chain(mechanisms));
+    nearest(&all.remedy).then_some(invalid)
 }
 
 fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {

@@ -4,8 +4,12 @@ use crate::exit::Error;
 use crate::request::ShowRequest;
 use crate::streams::say;
 use analysis::analysed::AnalysedResults;
+use model::Invalid;
 use model::record::Results;
+use serde::Serialize;
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use sys::Failure;
 
 /// Prints `text` on standard output as it is.
 pub fn print(text: &str) -> Result<(), Error> {
@@ -25,9 +29,22 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Error::ReaderGone),
         Err(error) => {
-            Err(sys::Failure::new("write", "standard output", error.to_string(), "send it elsewhere").into())
+            Err(Failure::new("write", "standard output", error.to_string(), "send it elsewhere").into())
         }
     }
+}
+
+/// Prints the study that `results` repeat in `format`.
+pub fn show_study(format: report::Format, results: &Results) -> Result<(), Error> {
+    let results = AnalysedResults::of(results);
+    if results.study.is_none() {
+        return Err(Invalid::new(
+            "these results repeat no study",
+            "name results of a suite that does, such as 'ipcmark run mueller -o FILE' makes, or leave out --study",
+        )
+        .into());
+    }
+    write(|out| format.write_study(&results, &style(), &mut *out))
 }
 
 /// Prints `results` as `request` says.
@@ -39,6 +56,27 @@ pub fn show(request: &ShowRequest, results: &Results) -> Result<(), Error> {
     write(|out| {
         request.format.write(&results, &style, &mut *out)?;
         out.write_all(plot.as_bytes())
+    })
+}
+
+/// Prints an answer in `format`: its `text`, or its `document`, of which the objects in the lists `rows` are the lines of CSV.
+pub fn show_answer(
+    format: report::Format,
+    text: &str,
+    document: &impl Serialize,
+    rows: &[&str],
+) -> Result<(), Error> {
+    let failed =
+        |error: &dyn Display| Failure::new("write", "the answer", error.to_string(), "report this bug");
+    let value = || serde_json::to_value(document).map_err(|error| failed(&error));
+    print(&match format {
+        report::Format::Table => text.to_owned(),
+        report::Format::Markdown => format!("```text\n{}\n```\n", text.trim_end()),
+        report::Format::Json => format!("{:#}\n", value()?),
+        report::Format::Csv => {
+            let lines = report::rows(&value()?, rows).map_err(|error| failed(&error))?;
+            String::from_utf8_lossy(&lines).into_owned()
+        }
     })
 }
 

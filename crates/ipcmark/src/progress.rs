@@ -24,60 +24,83 @@ pub enum Doing {
 
 /// The progress display of one scheduler.
 #[derive(Debug)]
-pub enum Progress {
-    /// On a terminal.
-    Bar(ProgressBar),
-    /// Elsewhere: the share of the time at which the next line is due.
-    Lines(f64),
+pub struct Progress {
+    /// On a terminal; elsewhere there are lines.
+    bar: Option<ProgressBar>,
+    /// The share of the time at which the next line is due, or what leads is looked for again.
+    due: f64,
+    /// What leads, as it was when it was looked for.
+    leader: Option<String>,
 }
 
 impl Progress {
     /// Of the kind that standard error is.
     pub fn new() -> Self {
         const STEPS: u64 = 1000;
+        let lines = Self { bar: None, due: 0.0, leader: None };
         if !std::io::stderr().is_terminal() {
-            return Progress::Lines(0.0);
+            return lines;
         }
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(5));
         // The template is constant and valid; the default stands in if the library should change its mind.
         let style =
-            ProgressStyle::with_template("{bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressStyle::with_template("{bar:20} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
-        Progress::Bar(bar)
+        Self { bar: Some(bar), ..lines }
     }
 
     /// Shows how far `doing` is.
     pub fn show(&mut self, doing: Doing, progress: TrialProgress) {
-        match self {
-            Progress::Bar(bar) => {
+        self.show_with(doing, progress, || None);
+    }
+
+    /// The same with what `leader` says is the fastest so far. It is asked now and then only, for it takes time.
+    pub fn show_with(
+        &mut self,
+        doing: Doing,
+        progress: TrialProgress,
+        leader: impl FnOnce() -> Option<String>,
+    ) {
+        let is_due = progress.share >= self.due;
+        if is_due {
+            self.due = progress.share + 1.0 / LINES;
+            self.leader = leader();
+        }
+        let text = line(doing, progress, self.leader.as_deref());
+        match &self.bar {
+            Some(bar) => {
                 bar.set_position((progress.share * 1000.0) as u64);
-                bar.set_message(line(doing, progress));
+                bar.set_message(text);
             }
-            Progress::Lines(due) if progress.share >= *due => {
-                *due = progress.share + 1.0 / LINES;
-                complain(&format!("{}\n", line(doing, progress)));
-            }
-            Progress::Lines(_) => {}
+            None if is_due => complain(&format!("{text}\n")),
+            None => {}
         }
     }
 
     /// Removes the bar, so that the table stands alone.
     pub fn finish(&self) {
-        if let Progress::Bar(bar) = self {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 }
 
-fn line(doing: Doing, TrialProgress { round, done, of, left, .. }: TrialProgress) -> String {
-    let stage = round.map_or("warm-up".to_owned(), |round| format!("round {}", round + 1));
-    let what = match doing {
-        Doing::Cases => format!("{done} of {of} cases settled"),
-        Doing::Pairs => format!("{done} of {of} pairs settled"),
-        Doing::Events => "events of the CPUs".to_owned(),
-        Doing::Probe(probe) => format!("probe {probe}"),
+fn line(
+    doing: Doing,
+    TrialProgress { round, done, of, left, .. }: TrialProgress,
+    leader: Option<&str>,
+) -> String {
+    let what = match (doing, leader) {
+        (Doing::Cases, Some(leader)) => leader.to_owned(),
+        (Doing::Cases, None) => match round {
+            None => "warm-up".to_owned(),
+            Some(round) => format!("round {}, {of} cases", round + 1),
+        },
+        (Doing::Pairs, _) => format!("{done} of {of} pairs decided"),
+        (Doing::Events, _) => "events of the CPUs".to_owned(),
+        (Doing::Probe(probe), _) => format!("probe {probe}"),
     };
-    format!("{stage}, {what}, at most {} s left", left.as_secs())
+    format!("{what}, at most {} s left", left.as_secs())
 }
 
 #[cfg(test)]
@@ -86,12 +109,15 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_line_says_the_round_what_is_done_and_the_time_left() {
+    fn a_line_says_what_leads_or_what_is_done_and_the_time_left() {
         let progress =
             TrialProgress { round: None, done: 1, of: 3, share: 0.5, left: Duration::from_millis(2900) };
-        assert_eq!(line(Doing::Cases, progress), "warm-up, 1 of 3 cases settled, at most 2 s left");
+        assert_eq!(line(Doing::Cases, progress, None), "warm-up, at most 2 s left");
         let progress = TrialProgress { round: Some(0), ..progress };
-        assert_eq!(line(Doing::Pairs, progress), "round 1, 1 of 3 pairs settled, at most 2 s left");
-        assert_eq!(line(Doing::Probe(Probe::Ptrace), progress), "round 1, probe ptrace, at most 2 s left");
+        assert_eq!(line(Doing::Cases, progress, None), "round 1, 3 cases, at most 2 s left");
+        let leader = Some("pipe leads, 4.07 µs ±3%");
+        assert_eq!(line(Doing::Cases, progress, leader), "pipe leads, 4.07 µs ±3%, at most 2 s left");
+        assert_eq!(line(Doing::Pairs, progress, None), "1 of 3 pairs decided, at most 2 s left");
+        assert_eq!(line(Doing::Probe(Probe::Ptrace), progress, None), "probe ptrace, at most 2 s left");
     }
 }

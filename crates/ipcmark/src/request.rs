@@ -5,14 +5,16 @@
 
 use crate::cli::{
     AxesOptions, CompareArguments, EffortOptions, ExplainArguments, ProfileOptions, RemoteOptions,
-    RunArguments, ShowOptions,
+    RunArguments, ShowOptions, UndecidedOption,
 };
+use crate::derived_file::Existing;
 use crate::exit::Error;
-use crate::selection::{Axes, by_hand, restrict};
+use crate::selection::{Axes, by_hand, placements, restrict};
 use crate::{results_file, suites};
 use harness::coordinator::via::Via;
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
+use model::invalid::printable;
 use model::observation::Probe;
 use model::suite::Suite;
 use model::{Endpoints, HostAddress, Inject, Invalid, Percent, Placements, Precision, Size, Spec};
@@ -45,6 +47,10 @@ pub struct RunRequest {
     pub dry_run: bool,
     /// Where to keep the results.
     pub output: Option<PathBuf>,
+    /// The page to make.
+    pub html: Option<PathBuf>,
+    /// What becomes of files that exist.
+    pub existing: Existing,
     /// How to show the results.
     pub show: ShowRequest,
     /// How to explain each case afterwards, if it is to be explained.
@@ -86,10 +92,19 @@ pub struct ShowRequest {
 pub struct CompareRequest {
     /// What is compared.
     pub sides: Sides,
-    /// By how much B may be slower.
-    pub fail_above: Option<Percent>,
-    /// Whether to print JSON.
-    pub json: bool,
+    /// How the comparison is a gate, if it is one.
+    pub gate: Option<GateRequest>,
+    /// The form in which the answer is printed.
+    pub format: report::Format,
+}
+
+/// A gate: what B may be, for the command to succeed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GateRequest {
+    /// By how much it may be slower.
+    pub above: Percent,
+    /// What becomes of cases that may be slower than that and of which it is not decided.
+    pub undecided: UndecidedOption,
 }
 
 /// What is compared: A and B.
@@ -161,8 +176,8 @@ pub struct ExplanationRequest {
     pub probes: Vec<Probe>,
     /// Counters asked for by name.
     pub counters: Vec<String>,
-    /// Whether to print JSON.
-    pub json: bool,
+    /// The form in which the answer is printed.
+    pub format: report::Format,
     /// The files to make.
     pub files: ExplanationFiles,
 }
@@ -178,18 +193,25 @@ pub struct ExplanationFiles {
     pub flames: Option<PathBuf>,
     /// The page.
     pub html: Option<PathBuf>,
+    /// What becomes of files that exist.
+    pub existing: Existing,
 }
 
 impl RunRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: RunArguments) -> Result<Self, Error> {
-        let RunArguments { suite, mechanisms, axes, effort, quick, observe, .. } = arguments;
+        let RunArguments { what, axes, effort, quick, observe, .. } = arguments;
         let axes = Axes::try_from(axes)?;
-        let is_named = mechanisms.is_empty();
-        let mut suite = match is_named {
-            true => restrict(suites::find(&suite)?, &axes)?,
-            false => by_hand(&mechanisms, &axes)?,
-        };
+        let is_named = named_suite(&what)?.is_some();
+        if !is_named && (quick || observe.is_some()) {
+            let option = if quick { "--quick" } else { "--observe" };
+            return Err(Invalid::new(
+                format!("{option} is about a suite, and mechanisms are named"),
+                "leave it out, or name a suite instead; --time 10s makes any run short",
+            )
+            .into());
+        }
+        let mut suite = suite_of(&what, &axes)?;
         let EffortOptions { precision, time, endpoints, timeout } = effort;
         suite.precision = precision.unwrap_or(suite.precision);
         let time = time.unwrap_or(if quick { quick_time(&suite)? } else { suite.time });
@@ -216,6 +238,8 @@ impl RunRequest {
             timeout,
             dry_run: arguments.dry_run,
             output: arguments.output,
+            html: arguments.html,
+            existing: arguments.existing.into(),
             show: arguments.show.into(),
             explanation: arguments.explain.then(|| ExplanationRequest::with_timeout(timeout)),
         })
@@ -241,6 +265,7 @@ impl RemoteRequest {
     }
 }
 
+/// How long `--quick` takes.
 fn quick_time(suite: &Suite) -> Result<Duration, Invalid> {
     suite.quick.ok_or_else(|| {
         Invalid::new(
@@ -254,11 +279,46 @@ impl TryFrom<AxesOptions> for Axes {
     type Error = Invalid;
 
     fn try_from(typed: AxesOptions) -> Result<Self, Invalid> {
-        let AxesOptions { workloads, sizes, placements, think_times, rates, peers } = typed;
+        let AxesOptions { workloads, sizes, placements: places, think_times, rates, peers } = typed;
+        let placements = placements(&places)?;
         let paces = model::suite::paces(think_times.as_deref(), rates.as_deref())?;
         let is_paced = think_times.is_some() || rates.is_some();
         let sizes = sizes.map(|sizes| sizes.0);
         Ok(Self { workloads, sizes, placements, paces: is_paced.then_some(paces), peers })
+    }
+}
+
+/// The suite that `what` names, if it names one: nothing is the default suite, and a suite is named alone.
+fn named_suite(what: &[String]) -> Result<Option<&str>, Invalid> {
+    match what {
+        [] => Ok(Some(suites::DEFAULT)),
+        [only] => Ok(suites::is_named(only).then_some(only)),
+        several => match several.iter().find(|word| suites::is_named(word)) {
+            None => Ok(None),
+            Some(suite) => Err(Invalid::new(
+                format!("'{}' is a suite, and a suite is measured alone", printable(suite)),
+                "leave out the others, or name mechanisms only",
+            )),
+        },
+    }
+}
+
+/// What `what` names, with `axes`.
+fn suite_of(what: &[String], axes: &Axes) -> Result<Suite, Error> {
+    match named_suite(what)? {
+        Some(suite) => Ok(restrict(suites::find(suite)?, axes)?),
+        None => Ok(by_hand(what, axes).map_err(|invalid| of_no_suite(what, invalid))?),
+    }
+}
+
+/// `invalid`, or that a single word names neither a mechanism nor a suite.
+fn of_no_suite(what: &[String], invalid: Invalid) -> Invalid {
+    let suites = suites::SUITES.iter().map(|(name, _)| *name);
+    match what {
+        [word] if invalid.problem.starts_with("unknown mechanism") && !word.contains(':') => {
+            Invalid::unknown("mechanism or suite", word, CARDS.iter().map(|card| card.name).chain(suites))
+        }
+        _ => invalid,
     }
 }
 
@@ -271,34 +331,21 @@ impl From<ShowOptions> for ShowRequest {
 impl CompareRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: CompareArguments) -> Result<Self, Error> {
-        let CompareArguments {
-            before,
-            after,
-            against,
-            mechanisms,
-            plan,
-            find,
-            fail_above,
-            json,
-            axes,
-            inject,
-            effort,
-        } = arguments;
+        let CompareArguments { fail_above, undecided, format, .. } = arguments;
+        let gate = fail_above.map(|above| GateRequest { above, undecided });
+        let CompareArguments { what, against, plan, find, axes, inject, effort, .. } = arguments;
         let find = plan.then_some(find);
         let axes = Axes::try_from(axes)?;
         if let Some(program) = against {
-            let blocks = match mechanisms.is_empty() {
-                true => restrict(suites::find(suites::DEFAULT)?, &axes)?.blocks,
-                false => by_hand(&mechanisms, &axes)?.blocks,
-            };
+            let blocks = suite_of(&what, &axes)?.blocks;
             let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort)?;
-            return Ok(Self { sides: Sides::Interleaved(request), fail_above, json });
+            return Ok(Self { sides: Sides::Interleaved(request), gate, format });
         }
-        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-        let sides = match (mechanism(&before), mechanism(&after)) {
+        let [before, after] = two_sides(what)?;
+        let sides = match (side(&before)?, side(&after)?) {
             (Some(before), Some(after)) => {
                 let blocks = |spec: Spec| by_hand(&[spec.to_string()], &axes).map(|suite| suite.blocks);
-                let blocks = [blocks(before?)?, blocks(after?)?];
+                let blocks = [blocks(before)?, blocks(after)?];
                 Sides::Interleaved(RatioRequest::new(blocks, None, find, inject, effort)?)
             }
             (None, None) if inject.is_some() => {
@@ -316,15 +363,16 @@ impl CompareRequest {
                 .into());
             }
             (None, None) => Sides::Files([files(&before), files(&after)]),
-            _ => {
+            (Some(mechanism), None) | (None, Some(mechanism)) => {
+                let file = if mechanism.to_string() == before { &after } else { &before };
                 return Err(Invalid::new(
-                    format!("'{before}' and '{after}' are not of one kind"),
-                    "name two results files, or two mechanisms",
+                    format!("'{mechanism}' is a mechanism, and '{}' a file", printable(file)),
+                    "name two mechanisms, or two results files",
                 )
                 .into());
             }
         };
-        Ok(Self { sides, fail_above, json })
+        Ok(Self { sides, gate, format })
     }
 }
 
@@ -336,11 +384,25 @@ fn files(text: &str) -> Vec<PathBuf> {
     text.split(',').map(PathBuf::from).collect()
 }
 
-/// The mechanism or operation that `text` names, unless it is the name of a file; `None` for files.
-fn mechanism(text: &str) -> Option<Result<Spec, Invalid>> {
-    let name = text.split(':').next().unwrap_or(text);
-    let is_named = registry::card(name).is_some() && !Path::new(text).exists();
-    is_named.then(|| Spec::parse(text, CARDS))
+/// A and B.
+fn two_sides(what: Vec<String>) -> Result<[String; 2], Invalid> {
+    <[String; 2]>::try_from(what).map_err(|what| {
+        let many = what.len();
+        let problem = match many {
+            1 => "there is nothing to compare it with".to_owned(),
+            _ => format!("{many} are named, and a comparison is of two"),
+        };
+        Invalid::new(
+            problem,
+            "name two mechanisms, or two results files; of several runs with commas: a1.jsonl,a2.jsonl",
+        )
+    })
+}
+
+/// The mechanism or operation that `text` names; `None` where it names results files.
+fn side(text: &str) -> Result<Option<Spec>, Invalid> {
+    let is_path = |text: &str| text.contains(['/', '.']) || Path::new(text).exists();
+    if text.split(',').any(is_path) { Ok(None) } else { Spec::parse(text, CARDS).map(Some) }
 }
 
 impl RatioRequest {
@@ -374,20 +436,26 @@ impl RatioRequest {
 impl ExplainRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: ExplainArguments) -> Result<Self, Error> {
-        let ExplainArguments { what, case, against, inject, mechanisms, axes, effort, profile } = arguments;
+        let ExplainArguments { what, case, against, inject, axes, effort, profile } = arguments;
         profile.counters.iter().try_for_each(|counter| check_counter(counter))?;
         let axes = Axes::try_from(axes)?;
-        let blocks = match (&what, case) {
-            (Some(file), Some(key)) => blocks_of_case(Path::new(file), &key)?,
-            (Some(what), None) if Path::new(what).exists() => {
+        let blocks = match (what.as_slice(), case) {
+            ([file], Some(key)) => blocks_of_case(Path::new(file), &key)?,
+            (_, Some(_)) => {
                 return Err(Invalid::new(
-                    format!("'{what}' is a file, and no case of it is named"),
+                    "--case is of one results file",
+                    "name the file that has it, and no other",
+                )
+                .into());
+            }
+            ([only], None) if Path::new(only).is_file() => {
+                return Err(Invalid::new(
+                    format!("'{}' is a file, and no case of it is named", printable(only)),
                     "add --case 'pipe latency 1 same-core', as the file has it",
                 )
                 .into());
             }
-            (Some(what), None) => by_hand(std::slice::from_ref(what), &axes)?.blocks,
-            (None, _) => by_hand(&mechanisms, &axes)?.blocks,
+            (mechanisms, None) => by_hand(mechanisms, &axes)?.blocks,
         };
         let against = against.map(|text| Against::new(&blocks, &text, &axes)).transpose()?;
         Ok(Self {
@@ -408,7 +476,8 @@ impl Against {
             return Ok(Self::Cases(blocks.iter().map(of_size).collect()));
         }
         // A path has a slash in it; as a mechanism it would be unknown.
-        let is_path = text.contains('/') || Path::new(text).is_file() && mechanism(text).is_none();
+        let name = text.split(':').next().unwrap_or(text);
+        let is_path = text.contains('/') || Path::new(text).is_file() && registry::card(name).is_none();
         match is_path {
             true => Ok(Self::Build(text.into())),
             false => Ok(Self::Cases(by_hand(&[text.to_owned()], axes)?.blocks)),
@@ -447,7 +516,17 @@ impl ExplanationRequest {
 
     fn new(effort: EffortOptions, profile: ProfileOptions) -> Self {
         let EffortOptions { precision, time, timeout, .. } = effort;
-        let ProfileOptions { iterations, probes, counters, json, traces, timelines, flames, html } = profile;
+        let ProfileOptions {
+            iterations,
+            probes,
+            counters,
+            format,
+            traces,
+            timelines,
+            flames,
+            html,
+            existing,
+        } = profile;
         Self {
             time,
             // A control case that is settled would have no trials in the rounds in which the others are compared with it.
@@ -456,8 +535,8 @@ impl ExplanationRequest {
             iterations,
             probes: if probes.is_empty() { Probe::explaining() } else { probes },
             counters,
-            json,
-            files: ExplanationFiles { traces, timelines, flames, html },
+            format,
+            files: ExplanationFiles { traces, timelines, flames, html, existing: existing.into() },
         }
     }
 }

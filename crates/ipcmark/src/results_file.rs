@@ -1,5 +1,6 @@
 //! Results files: created once, appended line by line, read back whole.
 
+use crate::derived_file::{Existing, exists};
 use crate::exit::Error;
 use crate::special_file;
 use analysis::summary::recompute;
@@ -19,21 +20,20 @@ pub struct ResultsFile {
 }
 
 impl ResultsFile {
-    /// Makes the file. What exists is never overwritten, except what is no regular file, such as /dev/null.
-    pub fn create(path: &Path) -> Result<Self, Error> {
+    /// Makes the file. What is no regular file, such as /dev/null, takes lines and keeps none.
+    pub fn create(path: &Path, existing: Existing) -> Result<Self, Error> {
         if let Some(file) = special_file::open(path)? {
             return Ok(Self { path: path.to_owned(), file });
+        }
+        if existing == Existing::Replaced && path.is_file() {
+            std::fs::remove_file(path).map_err(|error| Error::of_written(path, &error))?;
         }
         let file = OpenOptions::new().write(true).create_new(true).open(path);
         let file = file.map_err(|error| match error.kind() {
             _ if path.is_dir() => {
                 Invalid::new(format!("{} is a directory", path.display()), "name a file in it with -o").into()
             }
-            ErrorKind::AlreadyExists => Invalid::new(
-                format!("{} exists, and results are never overwritten", path.display()),
-                "name another file with -o, or remove it",
-            )
-            .into(),
+            ErrorKind::AlreadyExists => exists(path).into(),
             _ => Error::of_written(path, &error),
         })?;
         Ok(Self { path: path.to_owned(), file })

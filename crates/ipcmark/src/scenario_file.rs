@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_example_of_the_page_is_a_scenario() {
-        let page = include_str!("../../../docs/scenario.md");
+        let page = include_str!("../../../docs/reference/scenario.md");
         let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
         let scenario = Scenario::parse(text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
         let changed = exchanged(&scenario, &["query=unix-stream:sndbuf=64K,fetch=pipe".to_owned()]).unwrap();

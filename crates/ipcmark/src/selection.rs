@@ -13,7 +13,7 @@ const PRECISION: Percent = Percent(0.02);
 /// The time of a run of cases given by hand.
 const TIME: Duration = Duration::from_secs(60);
 /// The name that stands for every mechanism and operation.
-const ALL: &str = "all";
+pub const ALL: &str = "all";
 
 /// What is asked for beside mechanisms. What is not asked for stays as the suite has it.
 #[derive(Debug, Default, Clone)]
@@ -58,6 +58,18 @@ pub fn by_hand(texts: &[String], axes: &Axes) -> Result<Suite, Invalid> {
         blocks,
     };
     restrict(suite, axes)
+}
+
+/// The placements of a list whose commas also stand within `cpus=CLIENT,SERVER`.
+pub fn placements(pieces: &[String]) -> Result<Vec<Placements>, Invalid> {
+    let mut texts: Vec<String> = Vec::new();
+    for piece in pieces {
+        match texts.last_mut().filter(|text| text.starts_with("cpus=") && !text.contains(',')) {
+            Some(text) => *text = format!("{text},{piece}"),
+            None => texts.push(piece.clone()),
+        }
+    }
+    texts.iter().map(|text| text.parse()).collect()
 }
 
 /// Every mechanism and operation that has one of `workloads`, or any if there are none.
@@ -105,7 +117,7 @@ pub fn restrict(mut suite: Suite, axes: &Axes) -> Result<Suite, Invalid> {
         let asked: Vec<&str> = workloads.iter().map(|workload| workload.name()).collect();
         return Err(Invalid::new(
             format!("the suite '{}' has no workload {}", suite.name, asked.join(" or ")),
-            "name mechanisms with -m, or leave -w out",
+            "name mechanisms instead, or leave -w out",
         ));
     }
     Ok(suite)
@@ -160,6 +172,16 @@ mod tests {
             assert_eq!((Some(&block.paces), &block.peers), (axes.paces.as_ref(), &axes.peers));
         }
         assert_eq!(restrict(suite.clone(), &Axes::default()).unwrap(), suite);
+    }
+
+    #[test]
+    fn commas_part_placements_but_not_the_cpus_of_one() {
+        let placed = |pieces: &[&str]| placements(&texts(pieces)).map(|all| all.len());
+        assert_eq!(placed(&["cpus=0", "1", "same-core", "cpus=1", "0"]).unwrap(), 3);
+        assert_eq!(placed(&["same-core", "smt|same-llc"]).unwrap(), 2);
+        placed(&["cpus=0"]).unwrap_err();
+        placed(&["same-core", "1"]).unwrap_err();
+        placed(&[""]).unwrap_err();
     }
 
     #[test]

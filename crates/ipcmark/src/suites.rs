@@ -20,12 +20,17 @@ pub const SUITES: &[(&str, &str)] = &[
     ("wisconsin", include_str!("../../../suites/wisconsin.toml")),
 ];
 
+/// Whether `word` names a suite, and no mechanism: one of the program's, or a path.
+pub fn is_named(word: &str) -> bool {
+    SUITES.iter().any(|(known, _)| *known == word) || word.contains('/') || word.ends_with(".toml")
+}
+
 /// The suite that `name` names, or that the file `name` holds.
 pub fn find(name: &str) -> Result<Suite, Error> {
     if let Some((_, text)) = SUITES.iter().find(|(known, _)| *known == name) {
         return Suite::parse(text, CARDS).map_err(Error::from);
     }
-    if !name.contains('/') && !name.ends_with(".toml") {
+    if !is_named(name) {
         let known = SUITES.iter().map(|(name, _)| *name);
         let Invalid { problem, remedy } = Invalid::unknown("suite", name, known);
         let remedy = format!("{remedy}; a file is named by its path, such as ./{name}.toml");
@@ -50,11 +55,11 @@ mod tests {
         }
     }
 
-    /// The tables and figures of the studies: the suite's section in docs/studies.md and what stands in backquotes in the second
+    /// The tables and figures of the studies: the suite's section in docs/reference/studies.md and what stands in backquotes in the second
     /// column of its rows.
     #[test]
     fn the_page_of_the_studies_names_every_table_and_figure() {
-        let page = include_str!("../../../docs/studies.md");
+        let page = include_str!("../../../docs/reference/studies.md");
         for section in page.split("\n## `").skip(1) {
             let name = section.split('`').next().unwrap();
             let study = find(name).unwrap().study.unwrap();
@@ -71,13 +76,16 @@ mod tests {
             assert_eq!(named, drawn, "{name}");
         }
         for (name, _) in SUITES.iter().filter(|(name, _)| *name != DEFAULT) {
-            assert!(page.contains(&format!("\n## `{name}`: ")), "docs/studies.md has no section of {name}");
+            assert!(
+                page.contains(&format!("\n## `{name}`: ")),
+                "docs/reference/studies.md has no section of {name}"
+            );
         }
     }
 
     #[test]
     fn the_example_of_the_format_is_a_suite() {
-        let page = include_str!("../../../docs/suites.md");
+        let page = include_str!("../../../docs/reference/suites.md");
         let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
         let suite = Suite::parse(text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
         assert!(suite.study.is_some());

@@ -16,6 +16,9 @@ pub struct Invalid {
 /// How many times as long as a name its misspelling may be.
 const LONGEST_MISSPELLING: usize = 4;
 
+/// A longer list of names says less than its beginning.
+const MOST_LISTED: usize = 16;
+
 impl Invalid {
     /// A refusal of `problem`, to be mended by `remedy`.
     pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -34,7 +37,14 @@ impl Invalid {
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let remedy = match nearest {
             _ if known.is_empty() => "there are none".to_owned(),
-            Some((_, name)) => format!("did you mean '{name}'? known: {}", known.join(", ")),
+            Some((_, name)) => format!("did you mean '{name}'?"),
+            None if known.len() > MOST_LISTED => {
+                let more = known.len() - MOST_LISTED;
+                format!(
+                    "known: {} and {more} more, which 'ipcmark list' shows",
+                    known[..MOST_LISTED].join(", ")
+                )
+            }
             None => format!("known: {}", known.join(", ")),
         };
         Self::new(format!("unknown {noun} '{}'", printable(given)), remedy)

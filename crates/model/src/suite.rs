@@ -1,6 +1,6 @@
 //! A suite: what to measure and what to draw of it, as data. `default` is what a newcomer sees.
 //!
-//! Reading the file is the binary's work; here its text becomes blocks of cases and a study. docs/suites.md says what
+//! Reading the file is the binary's work; here its text becomes blocks of cases and a study. docs/reference/suites.md says what
 //! the text can say.
 
 use crate::block::Block;
@@ -102,8 +102,9 @@ impl Suite {
 
     /// Parses a suite file against the cards of the registry. Errors carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
-        let file: File = toml::from_str(text)
-            .map_err(|error| unreadable("suite", text, &error, "see docs/suites.md for the form"))?;
+        let file: File = toml::from_str(text).map_err(|error| {
+            unreadable("suite", text, &error, "see docs/reference/suites.md for the form")
+        })?;
         Self::resolve(file, cards).map_err(|diagnostic| diagnostic.in_text("suite", text))
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the endpoints do. The definitions are in docs/method.md and are part of every result.
+/// What the endpoints do. The definitions are in docs/explanation/method.md and are part of every result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Workload {
     /// The client sends n bytes; the server receives all n and sends n back. The time is of the round trip.

@@ -2,7 +2,9 @@
 
 use crate::data::{csv::csv, json::json, study_csv::study_csv};
 use crate::text::layout::Style;
-use crate::text::{markdown::conclusions, markdown::markdown, matrix::matrix, table::table};
+use crate::text::{
+    markdown::conclusions, markdown::markdown, matrix::matrix, table::study_table, table::table,
+};
 use analysis::analysed::AnalysedResults;
 use model::Invalid;
 use std::fmt;
@@ -17,20 +19,15 @@ pub enum Format {
     Table,
     /// For issues and read-mes.
     Markdown,
-    /// For spreadsheets and data frames: the cases.
+    /// For spreadsheets and data frames.
     Csv,
-    /// The same: the study that the run repeats.
-    StudyCsv,
-    /// For documents: what the study concluded, and whether that holds.
-    Conclusions,
     /// For other programs.
     Json,
 }
 
 impl Format {
     /// Every format, the default first.
-    pub const ALL: [Format; 6] =
-        [Format::Table, Format::Markdown, Format::Csv, Format::StudyCsv, Format::Conclusions, Format::Json];
+    pub const ALL: [Format; 4] = [Format::Table, Format::Markdown, Format::Csv, Format::Json];
 
     /// The name that the command line takes.
     pub fn name(self) -> &'static str {
@@ -38,9 +35,22 @@ impl Format {
             Format::Table => "table",
             Format::Markdown => "markdown",
             Format::Csv => "csv",
-            Format::StudyCsv => "study-csv",
-            Format::Conclusions => "conclusions",
             Format::Json => "json",
+        }
+    }
+
+    /// Writes the study that `results` repeat in this format. Only the table has a `style`.
+    pub fn write_study(
+        self,
+        results: &AnalysedResults<'_>,
+        style: &Style,
+        mut out: impl io::Write,
+    ) -> io::Result<()> {
+        match self {
+            Format::Table => out.write_all(study_table(results, style).as_bytes()),
+            Format::Markdown => out.write_all(conclusions(results).as_bytes()),
+            Format::Csv => study_csv(results, out),
+            Format::Json => json(results, out),
         }
     }
 
@@ -56,8 +66,6 @@ impl Format {
             Format::Table => out.write_all(matrix(results, style).as_bytes()),
             Format::Markdown => out.write_all(markdown(results).as_bytes()),
             Format::Csv => csv(results, out),
-            Format::StudyCsv => study_csv(results, out),
-            Format::Conclusions => out.write_all(conclusions(results).as_bytes()),
             Format::Json => json(results, out),
         }
     }

@@ -24,6 +24,7 @@ mod tests;
 
 pub use self::data::csv::csv;
 pub use self::data::json::json;
+pub use self::data::rows::rows;
 pub use self::data::study_csv::study_csv;
 pub use self::data::trace::trace;
 pub use self::format::Format;

@@ -41,12 +41,41 @@ impl Kind {
         }
     }
 
-    /// `number` without its interval.
-    pub(crate) fn bare(self, number: f64) -> Option<String> {
-        match self {
+    /// `number` without its interval, with the digits that it has where its interval is so wide, as a fraction on either side.
+    fn bare(self, number: f64, half_width: f64) -> Option<String> {
+        let digits = digits_of(half_width);
+        let number = significant(number, digits);
+        let text = match self {
             Kind::SettledTime => time(number),
             Kind::Rate => rate(number),
             other => other.text(Estimate { median: number, interval: None }),
+        };
+        text.map(|text| if digits == 2 { without_third_digit(&text) } else { text })
+    }
+
+    /// `number` and what it is worth, for a cell of two columns: `4.07 µs` and `±3%`. What is wider than `widest` on either side is a
+    /// range: `3.7-6.0 µs`, and nothing. A number without an interval that should have one has a question mark.
+    pub(crate) fn with_worth(
+        self,
+        number: Estimate,
+        unit: Option<RateUnit>,
+        widest: f64,
+    ) -> Option<(String, String)> {
+        let bare = |number, half_width| match unit {
+            Some(unit) => unit.bare(number, half_width),
+            None => self.bare(number, half_width),
+        };
+        match (self, number.half_width()) {
+            (Kind::SettledTime | Kind::Rate, Some(half)) if half <= widest => {
+                Some((bare(number.median, half)?, format!("±{}", rounded_percent(half))))
+            }
+            (Kind::SettledTime | Kind::Rate, Some(half)) => {
+                let (low, high) = number.interval?;
+                let (low, high) = (bare(low, half)?, bare(high, half)?);
+                Some((range(&low, &high), String::new()))
+            }
+            (Kind::SettledTime | Kind::Rate, None) => Some((bare(number.median, 0.0)?, "?".to_owned())),
+            _ => Some((self.bare(number.median, 0.0)?, String::new())),
         }
     }
 
@@ -63,6 +92,57 @@ impl Kind {
             Kind::Index => number.median.is_finite().then(|| clip(&format!("{:.3}", number.median), LONGEST)),
         }
     }
+}
+
+/// The unit of all rates of a table, so that no cell needs one of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RateUnit {
+    /// A thousand bytes per second.
+    Kilo,
+    /// A million.
+    Mega,
+    /// A thousand million.
+    Giga,
+}
+
+impl RateUnit {
+    /// That in which the rate `most` is written.
+    pub(crate) fn of(most: f64) -> Self {
+        match most {
+            most if most < 999.5e3 => RateUnit::Kilo,
+            most if most < 999.5e6 => RateUnit::Mega,
+            _ => RateUnit::Giga,
+        }
+    }
+
+    /// How it is written.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RateUnit::Kilo => "kB/s",
+            RateUnit::Mega => "MB/s",
+            RateUnit::Giga => "GB/s",
+        }
+    }
+
+    /// `bytes_per_s` in this unit, with the digits that it has where its interval is so wide.
+    fn bare(self, bytes_per_s: f64, half_width: f64) -> Option<String> {
+        let per_unit = match self {
+            RateUnit::Kilo => 1e3,
+            RateUnit::Mega => 1e6,
+            RateUnit::Giga => 1e9,
+        };
+        let digits = digits_of(half_width);
+        let text = three_digits(significant(bytes_per_s / per_unit, digits));
+        let text = if digits == 2 { without_third_digit(&text) } else { text };
+        bytes_per_s.is_finite().then(|| clip(&text, LONGEST))
+    }
+}
+
+/// How many significant digits a number has whose interval is so wide, as a fraction on either side.
+fn digits_of(half_width: f64) -> usize {
+    /// With a wider interval the third digit is a matter of chance.
+    const THREE_DIGITS: f64 = 0.055;
+    if half_width <= THREE_DIGITS { 3 } else { 2 }
 }
 
 /// A time in nanoseconds, with its unit.
@@ -140,6 +220,43 @@ pub(crate) fn change(ratio: f64, interval: Option<(f64, f64)>) -> Option<String>
     ratio.is_finite().then(|| format!("{change:>5} {spread:>5}"))
 }
 
+/// `low` to `high`, whose unit is written once where it is one.
+fn range(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((_, of_high))) if unit == of_high => format!("{low}-{high}"),
+        (None, None) => format!("{low}-{high}"),
+        _ => format!("{low} - {high}"),
+    }
+}
+
+/// A number that is known to two digits without the third, which would be a 0: `8.9 µs` of `8.90 µs`.
+fn without_third_digit(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
+    let number = match number.split_once('.') {
+        Some((whole, decimals)) if decimals.ends_with('0') => {
+            let kept = &decimals[..decimals.len() - 1];
+            if kept.is_empty() { whole.to_owned() } else { format!("{whole}.{kept}") }
+        }
+        _ => number.to_owned(),
+    };
+    format!("{number} {unit}").trim_end().to_owned()
+}
+
+/// Half of the width of an interval in percent, whole from 1 on: `0.4%`, `3%`.
+pub(crate) fn rounded_percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent < 0.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// How many times as long something takes: `1.03x`, `1.9x`, `12x`.
+pub(crate) fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio < 1.095 => format!("{ratio:.2}x"),
+        ratio if ratio < 9.95 => format!("{ratio:.1}x"),
+        ratio => clip(&format!("{ratio:.0}x"), LONGEST),
+    }
+}
+
 /// A fraction in percent, without a sign: `0.8%`, `12%`.
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{}%", two_digits(fraction * 100.0))
@@ -159,14 +276,14 @@ pub(crate) fn estimate(value: Estimate, unit: Unit) -> String {
     let half = value.half_width().filter(|half| half.is_finite() && *half > 0.0005);
     let spread = half.map(|half| format!(" ±{}", percent(half)));
     with_spread.unwrap_or_else(|| match spread {
-        Some(spread) => number(three_significant(value.median), unit) + &spread,
+        Some(spread) => number(significant(value.median, 3), unit) + &spread,
         None => number(value.median, unit),
     })
 }
 
-/// `value` without the digits that its interval makes idle: 6260000 of 6264068.
-fn three_significant(value: f64) -> f64 {
-    format!("{value:.2e}").parse().unwrap_or(value)
+/// `value` to so many significant `digits`: 6260000 of 6264068 to three.
+fn significant(value: f64, digits: usize) -> f64 {
+    format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
 }
 
 /// A number in the words of its unit.

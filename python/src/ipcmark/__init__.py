@@ -1,6 +1,6 @@
 """Results files of ipcmark as polars data frames.
 
-`read` is all that most need; docs/fleet.md shows it at work. Fleets of hosts are in `ipcmark.fleet`.
+`read` is all that most need; docs/reference/python.md shows it at work. Fleets of hosts are in `ipcmark.fleet`.
 """
 
 from ipcmark.invalid import Invalid

@@ -1,5 +1,5 @@
 //! `cargo xtask bench advise [N [FIRST]]`: how often what `ipcmark advise` says is the best, or within 5% of it, by measuring every
-//! candidate for longer. A table in Markdown for docs/choose.md, of all thirty needs, or of N from the one with the number FIRST.
+//! candidate for longer. A table in Markdown for docs/explanation/choosing.md, of all thirty needs, or of N from the one with the number FIRST.
 
 use super::ipcmark::Ipcmark;
 use super::setup::numbers;
@@ -77,7 +77,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
 fn advised(ipcmark: &Ipcmark, need: &(&str, &str, &str, &str)) -> Result<Vec<String>, String> {
     let (pattern, size, needs, placement) = need;
     let mut command = Command::new(&ipcmark.program);
-    command.args(["advise", "--json", "--time", ADVICE_TIME, "--pattern", pattern, "-p", placement]);
+    command.args(["advise", "--format=json", "--time", ADVICE_TIME, "--pattern", pattern, "-p", placement]);
     for (option, value) in [("--size", size), ("--needs", needs)] {
         if !value.is_empty() {
             command.args([option, value]);
@@ -103,7 +103,7 @@ fn measured(
     if !size.is_empty() {
         arguments.extend(["-s", size]);
     }
-    names.iter().for_each(|name| arguments.extend(["-m", name]));
+    arguments.extend(names.iter().map(String::as_str));
     ipcmark.run(&arguments, file)?;
     let path = ipcmark.file(file);
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -42,7 +42,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     let ipcmark = build("bench-coverage")?;
     let time = format!("{seconds}s");
     let mut arguments = vec!["-w", "latency", "-s", "1", "--time", &time];
-    MECHANISMS.iter().for_each(|mechanism| arguments.extend(["-m", mechanism]));
+    arguments.extend(MECHANISMS);
     PLACEMENTS.iter().for_each(|placement| arguments.extend(["-p", placement]));
     let begun = Timer::start();
     let between = Duration::from_secs(60 * minutes) / u32::try_from(runs.max(2) - 1).unwrap_or(u32::MAX);

@@ -28,7 +28,7 @@ pub fn bench() -> Result<(), String> {
     let [seed, file, page] =
         ["seed.jsonl", "many.jsonl", "many.html"].map(|name| directory.path().join(name));
     let mut measure = Command::new(&binary);
-    measure.args(["run", "-m", "pipe", "-p", "same-core", "-s", "64", "--precision", "0.001%"]);
+    measure.args(["run", "pipe", "-p", "same-core", "-s", "64", "--precision", "0.001%"]);
     measure.args(["--rounds", &TRIALS.to_string(), "--time", "20s", "-o"]).arg(&seed);
     step("a case to begin with", &mut measure)?;
     let many = many(&read(&seed)?);

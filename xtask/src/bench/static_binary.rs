@@ -14,7 +14,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     step("cargo's own build", &mut cargo(&["build", "--release", "--package", "ipcmark"]))?;
     let mut compare = Command::new(target("release/ipcmark"));
     compare.arg("compare").arg("--against").arg(packed).args(["-s", "1,4K,64K", "--time", &time]);
-    compare.args(MECHANISMS.iter().flat_map(|mechanism| ["-m", mechanism]));
+    compare.args(MECHANISMS);
     println!("A is the static binary, B cargo's own build");
     step("both builds in turn", &mut compare)
 }

@@ -190,10 +190,10 @@ impl Counts {
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { of, faster, slower, no_difference } = self;
-        let cannot_tell = of - faster - slower - no_difference;
+        let undecided = of - faster - slower - no_difference;
         write!(
             f,
-            "{faster} faster, {slower} slower, {no_difference} no difference, {cannot_tell} cannot tell, of {of}"
+            "{faster} faster, {slower} slower, {no_difference} no difference, {undecided} cannot tell, of {of}"
         )
     }
 }
@@ -202,7 +202,8 @@ impl Ipcmark {
     /// The verdicts on the cases of two runs.
     fn compare_runs(&self, a: &str, b: &str) -> Result<Vec<Verdict>, String> {
         let mut command = Command::new(&self.program);
-        let said = self.said_by(command.arg("compare").arg(self.file(a)).arg(self.file(b)).arg("--json"))?;
+        let said =
+            self.said_by(command.arg("compare").arg(self.file(a)).arg(self.file(b)).arg("--format=json"))?;
         let comparison: Value = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
         let cases = comparison["cases"].as_array().ok_or("ipcmark compared no cases")?;
         cases.iter().map(|case| Verdict::of(case, "key", "/ratio/ratio")).collect()
@@ -220,7 +221,7 @@ impl Ipcmark {
         // A run has its time: it does not end when its intervals are narrow enough to be read.
         let mut arguments =
             vec!["-w", "latency", "-s", "1", "-p", placement, "--time", &time, "--precision", "0.1%"];
-        MECHANISMS.iter().for_each(|mechanism| arguments.extend(["-m", mechanism]));
+        arguments.extend(MECHANISMS);
         self.run(&arguments, without)?;
         self.run(&[&arguments[..], &["--inject", inject]].concat(), with)?;
         self.compare_runs(without, with)
@@ -236,8 +237,18 @@ impl Ipcmark {
     ) -> Result<Vec<Verdict>, String> {
         let time = format!("{}ms", 1000 * seconds / MECHANISMS.len() as u64);
         let mut command = Command::new(&self.program);
-        command
-            .args(["compare", mechanism, mechanism, "--json", "-w", "latency", "-s", "1", "-p", placement]);
+        command.args([
+            "compare",
+            mechanism,
+            mechanism,
+            "--format=json",
+            "-w",
+            "latency",
+            "-s",
+            "1",
+            "-p",
+            placement,
+        ]);
         let said = self.said_by(command.args(["--time", &time]).args(further))?;
         let pairs: Vec<Value> = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
         pairs.iter().map(|pair| Verdict::of(pair, "name", "/ratio/median")).collect()
@@ -253,7 +264,7 @@ mod tests {
     fn verdicts_are_counted_by_what_ipcmark_calls_them() {
         let case =
             |verdict: &str| json!({"key": "pipe latency 1", "verdict": verdict, "ratio": {"ratio": 1.25}});
-        let verdicts: Vec<Verdict> = ["slower", "slower", "faster", "no-difference", "cannot-tell"]
+        let verdicts: Vec<Verdict> = ["slower", "slower", "faster", "no-difference", "undecided"]
             .map(|verdict| Verdict::of(&case(verdict), "key", "/ratio/ratio").unwrap())
             .into();
         let counts = Counts::of(&verdicts).to_string();
@@ -268,10 +279,10 @@ mod tests {
     /// The names of verdicts are ipcmark's own.
     #[test]
     fn the_verdicts_of_a_comparison_have_these_names() {
-        use analysis::compare::ComparisonVerdict::{CannotTell, Faster, NoDifference, Slower};
+        use analysis::compare::ComparisonVerdict::{Faster, NoDifference, Slower, Undecided};
         assert_eq!(
-            json!([Slower, Faster, NoDifference, CannotTell]),
-            json!(["slower", "faster", "no-difference", "cannot-tell"])
+            json!([Slower, Faster, NoDifference, Undecided]),
+            json!(["slower", "faster", "no-difference", "undecided"])
         );
     }
 }

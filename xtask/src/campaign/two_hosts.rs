@@ -164,7 +164,7 @@ impl TwoHosts {
         let via = format!("{} env TMPDIR={}", self.ssh(), place.tmp().display());
         let sides = RUNS.choose(&mut random).copied().unwrap_or(RUNS[0]);
         let mut command = self.inside(0);
-        command.arg(ipcmark().get_program()).args(["run", "-m", "tcp", "-m", "udp", "-s", "1,64K"]);
+        command.arg(ipcmark().get_program()).args(["run", "tcp", "udp", "-s", "1,64K"]);
         command.args(["--time", "8s", "--timeout", "3s", "-o", "results.jsonl", "--via-program"]);
         command.arg(target("debug/ipcmark"));
         command.args(sides.split(' ').map(|word| match word {

@@ -189,7 +189,7 @@ pub fn check(package: &Path) -> Result<(), String> {
             return Err(format!("the package installs no usr/share/{file}"));
         }
     }
-    step("a trial", Command::new(&installed).args(["run", "-m", "pipe", "-s", "1", "--rounds", "1"]))?;
+    step("a trial", Command::new(&installed).args(["run", "pipe", "-s", "1", "--rounds", "1"]))?;
     step("remove", &mut dpkg(&["--purge", "ipcmark"]))?;
     if tree.join("usr").exists() {
         return Err("something of the package is left when it is removed".to_owned());

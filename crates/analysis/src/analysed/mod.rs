@@ -9,10 +9,12 @@ mod leaders;
 mod record;
 mod results;
 mod timeline;
+mod worth;
 
 pub use explanation::{AnalysedExplanation, TimeQuantiles};
 pub use host::{AnalysedSlice, CpuSpeed, SpeedSpan};
-pub use leaders::Leader;
+pub use leaders::{Leader, WIDEST};
 pub use record::{AnalysedFloor, AnalysedRecord};
 pub use results::{AnalysedResults, PERCENTILES};
 pub use timeline::AnalysedTimeline;
+pub use worth::{MoreTime, PlaceWorth, RunWorth};

@@ -3,6 +3,7 @@
 use super::host::{CpuSpeed, cpu_speeds, slices};
 use super::leaders::{Leader, leaders};
 use super::record::{AnalysedFloor, AnalysedRecord};
+use super::worth::RunWorth;
 use crate::run::RunModel;
 use crate::stats;
 use crate::study::evaluate;
@@ -28,8 +29,10 @@ pub struct AnalysedResults<'a> {
     pub results: &'a Results,
     /// Its records, in file order.
     pub records: Vec<AnalysedRecord<'a>>,
-    /// The best mechanisms of each workload and place, at the smallest and at the largest size.
+    /// The fastest of each workload and place, at each size.
     pub leaders: Vec<Leader>,
+    /// What its values are worth.
+    pub worth: RunWorth,
     /// The median over cases of what a clock reading per iteration changes, as a factor.
     pub instrument_effect: Option<f64>,
     /// The speed of each CPU over the run; none where no speed readings were taken.
@@ -75,6 +78,7 @@ impl<'a> AnalysedResults<'a> {
         Self {
             results,
             leaders: leaders(&records, &model),
+            worth: RunWorth::of(results, &records),
             records,
             instrument_effect: stats::median(&effects),
             cpu_speeds: cpu_speeds(results, full_speed),
@@ -98,6 +102,17 @@ impl AnalysedRecord<'_> {
     /// The summary, unless the case failed: what was measured before a failure is not to be trusted.
     pub fn trusted(&self) -> Option<&Summary> {
         self.summary.as_ref().filter(|_| !has_failed(self.record))
+    }
+
+    /// Half of the width of the interval of its time over that; `None` where it has none.
+    pub fn half_width(&self) -> Option<f64> {
+        self.trusted()?.iteration_ns.half_width()
+    }
+
+    /// How much longer the median slice took than the time that is shown, as a fraction; `None` where no speed was read.
+    pub(super) fn slower_as_found(&self) -> Option<f64> {
+        let summary = self.trusted()?;
+        Some(summary.speed?.as_found_ns? / summary.iteration_ns.median - 1.0)
     }
 
     /// What an iteration took before the case failed, if anything was measured by then.

@@ -7,7 +7,7 @@ use super::discoveries::levels;
 use super::options::ComparisonOptions;
 use super::pairing::{CasePair, pair};
 use super::references::{Neighbours, Reference};
-use super::result::{ComparedCase, Comparison, ComparisonVerdict, Ratio, RunDeviation};
+use super::result::{ComparedCase, Comparison, ComparisonVerdict, Gate, RunDeviation};
 use super::run_estimate::{run_variance, run_variance_of_multiples};
 use super::statistics::{Caution, Shift};
 use super::totals::{differences, notes, totals};
@@ -94,19 +94,22 @@ fn levels_of(
     levels(&probabilities, options.false_discoveries.0)
 }
 
-/// The cases for which `comparison` fails a limit of `above` on slowing down, as in a CI gate.
+/// What a gate says that allows B to be slower by `above`: whether any case is slower than that, or else may be.
 ///
 /// A case fails when it is called slower *and* its ratio is above 1 + `above`, both as measured and
 /// against its floor: the gate is for the mechanism, not for the host. The ratio itself counts, not the
 /// low end of its interval: that B is slower at all is already beyond doubt, and a gate on the low
-/// end would let pass twice the slow-down that it names. What cannot be told does not fail; a gate
-/// that must notice it checks `cannot_tell` of the totals too.
-pub fn failures(comparison: &Comparison, above: Percent) -> Vec<&ComparedCase> {
-    let over = |ratio: Option<&Ratio>| ratio.is_none_or(|ratio| ratio.ratio > 1.0 + above.0);
-    let fails = |case: &&ComparedCase| {
-        case.verdict == ComparisonVerdict::Slower
-            && over(case.ratio.as_ref())
-            && over(case.adjusted.as_ref().map(|adjusted| &adjusted.ratio))
+/// end would let pass twice the slow-down that it names. What is undecided fails nothing, and passes nothing that it may exceed.
+pub fn gate(comparison: &Comparison, above: Percent) -> Gate {
+    let limit = 1.0 + above.0;
+    let of_case = |case: &ComparedCase| {
+        let ratios = || case.ratio.iter().chain(case.adjusted.iter().map(|adjusted| &adjusted.ratio));
+        match case.verdict {
+            ComparisonVerdict::Slower if ratios().all(|ratio| ratio.ratio > limit) => Gate::Fails,
+            ComparisonVerdict::Slower | ComparisonVerdict::Faster => Gate::Passes,
+            _ if ratios().all(|ratio| ratio.own_interval.1 > limit) => Gate::Undecided,
+            _ => Gate::Passes,
+        }
     };
-    comparison.cases.iter().filter(fails).collect()
+    Gate::worst(comparison.cases.iter().map(of_case))
 }

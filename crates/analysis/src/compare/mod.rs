@@ -53,16 +53,16 @@ mod tests;
 mod totals;
 mod verdict;
 
-pub use self::comparison::{compare, failures};
+pub use self::comparison::{compare, gate};
 pub use self::mean_ratio::FEWEST_TRIAL_PAIRS;
 pub use self::options::ComparisonOptions;
 pub use self::paired::{
-    ComparisonPlan, PairedComparison, PairedRatios, PlannedComparison, compare_paired,
+    ComparisonPlan, PairedComparison, PairedRatios, PlannedComparison, compare_paired, gate_paired,
     is_paired_verdict_reached, plan_paired,
 };
 pub use self::quadruples::{QuadrupleRatio, QuadrupleSpeed, round_log_ratios};
 pub use self::result::{
-    AdjustedRatio, ComparedCase, Comparison, ComparisonTotals, ComparisonVerdict, Difference, Ratio,
+    AdjustedRatio, ComparedCase, Comparison, ComparisonTotals, ComparisonVerdict, Difference, Gate, Ratio,
     RunDeviation, RunMedian,
 };
 pub use self::run_variance::RunVarianceSource;

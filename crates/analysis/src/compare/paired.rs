@@ -6,7 +6,7 @@ use super::discoveries::levels;
 use super::mean_ratio::{FEWEST_TRIAL_PAIRS, MeanRatio};
 use super::options::ComparisonOptions;
 use super::quadruples::{QuadrupleRatio, quadruples};
-use super::result::ComparisonVerdict;
+use super::result::{ComparisonVerdict, Gate};
 use super::statistics::MISS;
 use crate::missed_settings::MissedSetting;
 use crate::stats;
@@ -20,10 +20,16 @@ use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Two cases measured interleaved in one run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PairedRatios {
     /// What is compared, such as `pipe against unix-stream, latency 64`.
     pub name: String,
+    /// What A and B are: two mechanisms, or two builds.
+    pub sides: [String; 2],
+    /// What both do, such as `latency 64 same-core`.
+    pub what: String,
+    /// The median time of an iteration of each side, in nanoseconds.
+    pub median_ns: [Option<f64>; 2],
     /// The mechanism, of which one run may compare several cases.
     pub mechanism: String,
     /// The quadruples of slices of each trial pair, in order.
@@ -33,8 +39,27 @@ pub struct PairedRatios {
 impl PairedRatios {
     /// Of the slices of both sides: [`Sample::trial`] is the number of the trial pair, [`Sample::round`] that of the quadruple.
     pub fn of(name: String, cases: [&Case; 2], samples: [&[Sample]; 2]) -> Self {
-        Self { name, mechanism: cases[1].spec.name.clone(), trial_pairs: quadruples(cases, samples) }
+        let times = |samples: &[Sample]| samples.iter().map(Sample::iteration_ns).collect::<Vec<_>>();
+        Self {
+            name,
+            sides: sides(cases),
+            what: cases[0].key().trim_start_matches(&cases[0].spec.to_string()).trim_start().to_owned(),
+            median_ns: samples.map(|samples| stats::median(&times(samples))),
+            mechanism: cases[1].spec.name.clone(),
+            trial_pairs: quadruples(cases, samples),
+        }
     }
+}
+
+/// What the sides of a comparison are called. Of two builds the case is the same: they are A and B.
+fn sides(cases: [&Case; 2]) -> [String; 2] {
+    if cases[0] == cases[1] {
+        return ["A", "B"].map(str::to_owned);
+    }
+    cases.map(|case| match case.inject {
+        Some(inject) => format!("{} inject={inject}", case.spec),
+        None => case.spec.to_string(),
+    })
 }
 
 /// The comparison of two cases measured interleaved.
@@ -42,6 +67,12 @@ impl PairedRatios {
 pub struct PairedComparison {
     /// What is compared.
     pub name: String,
+    /// What A and B are: two mechanisms, or two builds.
+    pub sides: [String; 2],
+    /// What both do.
+    pub what: String,
+    /// The median time of an iteration of each side, in nanoseconds.
+    pub median_ns: [Option<f64>; 2],
     /// How many pairs of trials there were.
     pub trial_pairs: u32,
     /// How many quadruples of slices.
@@ -114,7 +145,7 @@ pub fn compare_paired(
 pub fn is_paired_verdict_reached(pair: &PairedRatios, among: usize, options: ComparisonOptions) -> bool {
     let level = options.false_discoveries.0 / among.max(1) as f64;
     MeanRatio::of(&pair.trial_pairs)
-        .is_some_and(|mean| verdict(mean, level, options) != ComparisonVerdict::CannotTell)
+        .is_some_and(|mean| verdict(mean, level, options) != ComparisonVerdict::Undecided)
 }
 
 fn verdict(mean: MeanRatio, level: f64, options: ComparisonOptions) -> ComparisonVerdict {
@@ -123,7 +154,7 @@ fn verdict(mean: MeanRatio, level: f64, options: ComparisonOptions) -> Compariso
         () if mean.log.abs() > mean.half(level) && mean.log > 0.0 => ComparisonVerdict::Slower,
         () if mean.log.abs() > mean.half(level) => ComparisonVerdict::Faster,
         () if within_margin => ComparisonVerdict::NoDifference,
-        () => ComparisonVerdict::CannotTell,
+        () => ComparisonVerdict::Undecided,
     }
 }
 
@@ -137,14 +168,14 @@ fn judge_paired(
     let had = pair.trial_pairs.len();
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let ends = |mean: MeanRatio, half: f64| ((mean.log - half).exp(), (mean.log + half).exp());
-    let verdict = mean.map_or(ComparisonVerdict::CannotTell, |mean| verdict(mean, level, options));
+    let verdict = mean.map_or(ComparisonVerdict::Undecided, |mean| verdict(mean, level, options));
     let reason = match (verdict, mean) {
-        (ComparisonVerdict::CannotTell, Some(mean)) => {
+        (ComparisonVerdict::Undecided, Some(mean)) => {
             let needed = mean.needed_pairs(options.margin.0.ln_1p(), 1.0, level);
             let time = time_of(f64::from(needed), had, elapsed_ns);
             Some(format!("its interval reaches beyond ±{}: give it {time}", options.margin))
         }
-        (ComparisonVerdict::CannotTell, None) => {
+        (ComparisonVerdict::Undecided, None) => {
             let pairs = if had == 1 { "1 pair".to_owned() } else { format!("{had} pairs") };
             let time = time_of(FEWEST_TRIAL_PAIRS as f64, had, elapsed_ns);
             Some(format!(
@@ -155,6 +186,9 @@ fn judge_paired(
     };
     PairedComparison {
         name: pair.name.clone(),
+        sides: pair.sides.clone(),
+        what: pair.what.clone(),
+        median_ns: pair.median_ns,
         trial_pairs: count(pair.trial_pairs.len()),
         quadruples: count(pair.trial_pairs.iter().map(Vec::len).sum()),
         ratio: mean
@@ -169,6 +203,18 @@ fn judge_paired(
         verdict,
         reason,
     }
+}
+
+/// What a gate says that allows B to be slower by `above`: whether any of `pairs` is slower than that, or else may be.
+pub fn gate_paired(pairs: &[PairedComparison], above: Percent) -> Gate {
+    let limit = 1.0 + above.0;
+    let of_pair = |pair: &PairedComparison| match (pair.verdict, pair.ratio) {
+        (ComparisonVerdict::Slower, Some(ratio)) if ratio.median > limit => Gate::Fails,
+        (ComparisonVerdict::Slower | ComparisonVerdict::Faster, _) => Gate::Passes,
+        _ if pair.own_interval.is_none_or(|(_, high)| high > limit) => Gate::Undecided,
+        _ => Gate::Passes,
+    };
+    Gate::worst(pairs.iter().map(of_pair))
 }
 
 /// The median ratio of all quadruples: what there is where too few trial pairs allow no interval.

@@ -137,6 +137,7 @@ fn pair(trial_pairs: &[Vec<QuadrupleRatio>]) -> PairedRatios {
         name: "b against a".to_owned(),
         mechanism: "b".to_owned(),
         trial_pairs: trial_pairs.to_vec(),
+        ..PairedRatios::default()
     }
 }
 
@@ -164,7 +165,7 @@ fn rates(sides: Sides, runs: u32) -> Rates {
         match found.verdict {
             ComparisonVerdict::Faster | ComparisonVerdict::Slower => rates.different += share,
             ComparisonVerdict::NoDifference => rates.same += share,
-            ComparisonVerdict::CannotTell => {}
+            ComparisonVerdict::Undecided => {}
         }
         rates.trial_pairs += share * f64::from(found.trial_pairs);
     }
@@ -247,6 +248,7 @@ fn around(mechanism: &str, centre: f64, spread: f64, pairs: u32) -> PairedRatios
         name: format!("{mechanism} against pipe"),
         mechanism: mechanism.to_owned(),
         trial_pairs: (0..pairs).map(quadruple).collect(),
+        ..PairedRatios::default()
     }
 }
 
@@ -265,8 +267,8 @@ fn verdicts_follow_from_the_intervals_and_too_few_trial_pairs_allow_none() {
         options(),
     );
     let verdicts: Vec<ComparisonVerdict> = compared.iter().map(|pair| pair.verdict).collect();
-    use ComparisonVerdict::{CannotTell, Faster, NoDifference, Slower};
-    assert_eq!(verdicts, [Slower, Faster, NoDifference, CannotTell, CannotTell, CannotTell]);
+    use ComparisonVerdict::{Faster, NoDifference, Slower, Undecided};
+    assert_eq!(verdicts, [Slower, Faster, NoDifference, Undecided, Undecided, Undecided]);
     assert!((compared[0].ratio.unwrap().median - 0.1f64.exp()).abs() < 0.003);
     let reason = |at: usize| compared[at].reason.as_deref().unwrap();
     assert!(reason(3).starts_with("its interval reaches beyond ±1%: give it --time "), "{}", reason(3));
@@ -301,7 +303,7 @@ fn a_verdict_that_is_reached_stands_in_the_report_whatever_the_other_pairs_say()
     let reached: Vec<usize> =
         (0..30).filter(|at| is_paired_verdict_reached(&pairs[*at], 3 * 10, options())).collect();
     assert!(reached.len() > 3 && reached.len() < 30, "{reached:?}");
-    assert!(reached.iter().all(|at| compared[*at].verdict != ComparisonVerdict::CannotTell));
+    assert!(reached.iter().all(|at| compared[*at].verdict != ComparisonVerdict::Undecided));
 }
 
 /// Slow: it simulates many runs.

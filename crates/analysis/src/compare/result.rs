@@ -21,7 +21,7 @@ pub enum ComparisonVerdict {
     /// Any difference is within the margin.
     NoDifference,
     /// The trials allow neither.
-    CannotTell,
+    Undecided,
 }
 
 impl fmt::Display for ComparisonVerdict {
@@ -29,9 +29,27 @@ impl fmt::Display for ComparisonVerdict {
         f.pad(match self {
             ComparisonVerdict::Faster => "faster",
             ComparisonVerdict::Slower => "slower",
-            ComparisonVerdict::NoDifference => "no difference found",
-            ComparisonVerdict::CannotTell => "cannot tell",
+            ComparisonVerdict::NoDifference => "no difference",
+            ComparisonVerdict::Undecided => "undecided",
         })
+    }
+}
+
+/// What a gate says that allows B to be slower by some percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gate {
+    /// No case is slower by more than that.
+    Passes,
+    /// None is known to be, and at least one may be.
+    Undecided,
+    /// At least one is.
+    Fails,
+}
+
+impl Gate {
+    /// What the gates of all cases come to.
+    pub(super) fn worst(cases: impl Iterator<Item = Gate>) -> Self {
+        cases.max().unwrap_or(Gate::Passes)
     }
 }
 
@@ -161,7 +179,7 @@ pub struct ComparisonTotals {
     /// In how many no difference was found.
     pub no_difference: u32,
     /// Of how many it cannot be told.
-    pub cannot_tell: u32,
+    pub undecided: u32,
     /// The geometric mean of the ratios, with a 95% interval that holds however the cases are correlated.
     pub ratio: Option<Estimate>,
     /// The same of the adjusted ratios.

@@ -95,7 +95,7 @@ fn a_change_of_the_case_alone_is_called_and_one_of_the_host_is_not() {
     assert_eq!((host.totals.compared, host.totals.no_difference), (1, 1));
 
     let floors_alone = only_case(&before, &run(20, 1000.0, Some(650.0)));
-    assert_eq!(floors_alone.verdict, ComparisonVerdict::CannotTell, "{floors_alone:?}");
+    assert_eq!(floors_alone.verdict, ComparisonVerdict::Undecided, "{floors_alone:?}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn another_floor_can_explain_a_change_that_the_own_floor_does_not_share() {
         sample.elapsed_ns *= 1.3;
     }
     let case = only_case(&run(20, 1000.0, Some(500.0)), &after);
-    assert_eq!((case.verdict, case.floors_differ), (ComparisonVerdict::CannotTell, true));
+    assert_eq!((case.verdict, case.floors_differ), (ComparisonVerdict::Undecided, true));
     assert!(case.reason.unwrap().contains("'syscall'"));
 }
 
@@ -126,7 +126,7 @@ fn a_time_that_wanders_is_told_by_a_floor_that_does_as_the_case_does_and_by_no_o
     let ratio = one_cpu.ratio.unwrap();
     assert!(ratio.interval.0 < 1.0 && ratio.interval.1 > 1.0, "{ratio:?}");
     assert_eq!(one_cpu.verdict, ComparisonVerdict::Slower);
-    assert_eq!(compared(CpuPair { client: 1, server: 0 }).verdict, ComparisonVerdict::CannotTell);
+    assert_eq!(compared(CpuPair { client: 1, server: 0 }).verdict, ComparisonVerdict::Undecided);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn an_operation_is_held_against_the_speed_of_its_cpu_where_that_was_read() {
 fn what_cannot_be_told_says_why() {
     let before = run(20, 1000.0, Some(500.0));
     let few = only_case(&before, &run(5, 1300.0, Some(500.0)));
-    assert_eq!(few.verdict, ComparisonVerdict::CannotTell);
+    assert_eq!(few.verdict, ComparisonVerdict::Undecided);
     let reason = few.reason.unwrap();
     assert!(reason.starts_with("B has 5 of the 6 trials needed: measure it with --time "), "{reason}");
     assert_eq!((few.ratio, few.b.trials), (None, 5));
@@ -212,7 +212,7 @@ fn what_cannot_be_told_says_why() {
     assert_eq!(case.b.median_ns, None);
 
     let bare = only_case(&run(20, 1000.0, None), &run(20, 1300.0, None));
-    assert_eq!(bare.verdict, ComparisonVerdict::CannotTell);
+    assert_eq!(bare.verdict, ComparisonVerdict::Undecided);
     assert!(bare.reason.unwrap().contains("no floor"));
 
     let slight = only_case(&before, &run(20, 1060.0, Some(500.0)));
@@ -328,17 +328,18 @@ fn hosts_that_differ_are_named() {
 #[test]
 fn a_gate_fails_on_a_slow_down_beyond_its_limit_of_the_mechanism_not_of_the_host() {
     let before = run(20, 1000.0, Some(500.0));
-    let failing = |after: &Results, above: f64| {
-        failures(&compare(from_ref(&before), from_ref(after), ComparisonOptions::default()), Percent(above))
-            .len()
+    let gated = |after: &Results, above: f64| {
+        gate(&compare(from_ref(&before), from_ref(after), ComparisonOptions::default()), Percent(above))
     };
     let slower = run(20, 1120.0, Some(500.0));
-    assert_eq!((failing(&slower, 0.05), failing(&slower, 0.15)), (1, 0));
-    assert_eq!(failing(&run(20, 880.0, Some(500.0)), 0.05), 0, "faster");
+    assert_eq!((gated(&slower, 0.05), gated(&slower, 0.15)), (Gate::Fails, Gate::Passes));
+    assert_eq!(gated(&run(20, 880.0, Some(500.0)), 0.05), Gate::Passes, "faster");
     // 30% slower on a host that is 15% slower: the mechanism took 13% more.
     let on_slow_host = run(20, 1300.0, Some(575.0));
-    assert_eq!((failing(&on_slow_host, 0.05), failing(&on_slow_host, 0.15)), (1, 0));
-    assert_eq!(failing(&before, 0.0001), 0);
+    assert_eq!((gated(&on_slow_host, 0.05), gated(&on_slow_host, 0.15)), (Gate::Fails, Gate::Passes));
+    assert_eq!((gated(&before, 0.0001), gated(&before, 0.5)), (Gate::Undecided, Gate::Passes));
+    // Too few trials for an interval pass nothing.
+    assert_eq!(gated(&run(3, 1000.0, Some(500.0)), 0.5), Gate::Undecided);
 }
 
 #[test]
@@ -347,16 +348,10 @@ fn words_and_json_are_those_of_the_manual() {
         ComparisonVerdict::Faster,
         ComparisonVerdict::Slower,
         ComparisonVerdict::NoDifference,
-        ComparisonVerdict::CannotTell,
+        ComparisonVerdict::Undecided,
     ];
-    assert_eq!(
-        words.map(|verdict| verdict.to_string()),
-        ["faster", "slower", "no difference found", "cannot tell"]
-    );
-    assert_eq!(
-        serde_json::to_string(&words).unwrap(),
-        r#"["faster","slower","no-difference","cannot-tell"]"#
-    );
+    assert_eq!(words.map(|verdict| verdict.to_string()), ["faster", "slower", "no difference", "undecided"]);
+    assert_eq!(serde_json::to_string(&words).unwrap(), r#"["faster","slower","no-difference","undecided"]"#);
     let before = run(20, 1000.0, Some(500.0));
     let json =
         serde_json::to_value(compare(from_ref(&before), from_ref(&before), ComparisonOptions::default()))
@@ -404,7 +399,7 @@ proptest! {
 fn a_faster_host_does_not_hide_a_slower_mechanism() {
     // The host is 8% faster and the mechanism 8% slower: its time is the same, and its multiple of the floor is not.
     let case = only_case(&run(20, 1000.0, Some(540.0)), &run(20, 1000.0, Some(500.0)));
-    assert_eq!(case.verdict, ComparisonVerdict::CannotTell, "{case:?}");
+    assert_eq!(case.verdict, ComparisonVerdict::Undecided, "{case:?}");
     let finds = case.finds.unwrap().0;
     assert!(finds > 0.028 && finds < 0.1, "{finds}");
 }
@@ -421,7 +416,7 @@ fn several_runs_of_one_side_say_how_much_runs_differ() {
     assert_eq!((close.cases[0].a.runs, close.cases[0].a.trials), (3, 60));
     let apart = of(&[1000.0, 1100.0, 950.0], &[1030.0, 1130.0, 980.0]);
     assert!(apart.run_deviation.adjusted.0 > 0.035, "{:?}", apart.run_deviation);
-    assert_eq!(apart.cases[0].verdict, ComparisonVerdict::CannotTell);
+    assert_eq!(apart.cases[0].verdict, ComparisonVerdict::Undecided);
     assert_eq!(of(&[1000.0], &[1000.0]).run_deviation.source, RunVarianceSource::Assumed);
 }
 

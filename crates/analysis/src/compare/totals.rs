@@ -29,7 +29,7 @@ pub(super) fn totals(
         faster: count(ComparisonVerdict::Faster),
         slower: count(ComparisonVerdict::Slower),
         no_difference: count(ComparisonVerdict::NoDifference),
-        cannot_tell: count(ComparisonVerdict::CannotTell),
+        undecided: count(ComparisonVerdict::Undecided),
         ratio: geometric_mean(&times, times_between),
         adjusted: geometric_mean(&adjusted, multiples_between),
         floors: geometric_mean(&floors, floors_between),

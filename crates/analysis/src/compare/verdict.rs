@@ -29,8 +29,8 @@ impl Judgement {
         Self { verdict, floors_differ: false, reason: None }
     }
 
-    fn cannot_tell(reason: String) -> Self {
-        Self { reason: Some(reason), ..Self::plain(ComparisonVerdict::CannotTell) }
+    fn undecided(reason: String) -> Self {
+        Self { reason: Some(reason), ..Self::plain(ComparisonVerdict::Undecided) }
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn judge_case(
     caution: Caution,
 ) -> JudgedCase {
     let Some(shifts) = shifts else {
-        return judged_case(pair, None, None, Judgement::cannot_tell(too_few_trials(pair)));
+        return judged_case(pair, None, None, Judgement::undecided(too_few_trials(pair)));
     };
     let time = shifts.time.estimate(caution.times, caution);
     let of_floor = |shift: Shift| shift.estimate(caution.multiples, caution);
@@ -81,7 +81,7 @@ pub(super) fn judge_floor(
     caution: Caution,
 ) -> JudgedCase {
     let Some(shifts) = shifts else {
-        return judged_case(pair, None, None, Judgement::cannot_tell(too_few_trials(pair)));
+        return judged_case(pair, None, None, Judgement::undecided(too_few_trials(pair)));
     };
     let time = shifts.time.estimate(caution.times, caution);
     let judgement = match time.direction() {
@@ -112,9 +112,9 @@ fn weigh(
         (Some(direction), None) if agreed => Judgement::plain(direction),
         (Some(_), Some(other)) if agreed => Judgement {
             floors_differ: other.is_floor,
-            ..Judgement::cannot_tell(format!("{} changed too, which may explain it", other.what))
+            ..Judgement::undecided(format!("{} changed too, which may explain it", other.what))
         },
-        (Some(_), _) if time.direction().is_none() => Judgement::cannot_tell(
+        (Some(_), _) if time.direction().is_none() => Judgement::undecided(
             "only its multiple of the floor changed: the floor may have changed instead of the case"
                 .to_owned(),
         ),
@@ -145,7 +145,7 @@ fn undecided(view: ShiftEstimate, caution: Caution) -> Judgement {
         return Judgement::plain(ComparisonVerdict::NoDifference);
     }
     let away = direction(view.shift.log, view.own_half).is_some();
-    Judgement::cannot_tell(if away {
+    Judgement::undecided(if away {
         format!(
             "the difference is within what so many cases can differ by by chance (±{:.1}%)",
             view.half.exp_m1() * 100.0
@@ -162,7 +162,7 @@ fn undecided(view: ShiftEstimate, caution: Caution) -> Judgement {
 fn without_floor(time: ShiftEstimate, caution: Caution) -> Judgement {
     match time.direction() {
         None => undecided(time, caution),
-        Some(_) => Judgement::cannot_tell(
+        Some(_) => Judgement::undecided(
             "no floor was measured beside it in both runs: the host may have changed instead".to_owned(),
         ),
     }

@@ -1,7 +1,7 @@
 //! The critical path of an iteration through both endpoints, from the events of both CPUs: its segments add up to exactly the
 //! iteration as it was observed. What observing costs is found by dose and taken from the segments in which it lies.
 //!
-//! Nothing here records events, and nothing is laid out. docs/explain.md has the method with an example.
+//! Nothing here records events, and nothing is laid out. docs/explanation/explain.md has the method with an example.
 
 mod against;
 mod dose;

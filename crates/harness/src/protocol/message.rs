@@ -1,5 +1,5 @@
 //! The messages of the protocol: from the coordinator to an endpoint, back, and between the endpoints of a trial. What they
-//! carry is in the files beside this one; docs/protocol.md describes them.
+//! carry is in the files beside this one; docs/reference/protocol.md describes them.
 
 use super::error::EndpointError;
 use super::hello::Hello;

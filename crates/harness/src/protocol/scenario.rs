@@ -1,4 +1,4 @@
-//! What the coordinator says to a process of a scenario, and what that reports. It is what docs/protocol.md calls the capability
+//! What the coordinator says to a process of a scenario, and what that reports. It is what docs/reference/protocol.md calls the capability
 //! `scenario`.
 
 use crate::clock::Stamp;

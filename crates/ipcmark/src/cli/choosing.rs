@@ -1,6 +1,7 @@
 //! What can be typed after `record`, `replay`, `predict` and `advise`.
 
-use crate::exit;
+use super::OverwriteOption;
+use super::examples::{self, with_codes};
 use clap::Args;
 use model::need::{Objective, Pattern, Requirement};
 use model::units::{parse_duration, parse_some_time};
@@ -11,9 +12,9 @@ use std::time::Duration;
 
 /// `ipcmark record`.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit::CODES)]
+#[command(after_help = examples::RECORD, after_long_help = with_codes(examples::RECORD))]
 pub struct RecordArguments {
-    /// Keep the scenario in this file; an existing file is never overwritten
+    /// Keep the scenario in this file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Record for this long at most; in the last two fifths of it, or sooner where it costs much, recording is switched off and on to
@@ -26,12 +27,17 @@ pub struct RecordArguments {
     /// setgid, capabilities), which is recorded so only if this is said [default: the first of these that may be used]
     #[arg(long, value_name = "WAY")]
     pub by: Option<RecordBy>,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
     /// Draw processes and flows as an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Make an HTML page with the picture and the summary, which needs no other file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub existing: OverwriteOption,
     /// Processes to record, with what they have started and what they start; repeat for several
     #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub pids: Vec<u32>,
@@ -48,9 +54,9 @@ pub struct RecordArguments {
 
 /// `ipcmark replay`.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit::CODES)]
+#[command(after_help = examples::REPLAY, after_long_help = with_codes(examples::REPLAY))]
 pub struct ReplayArguments {
-    /// Scenario file (docs/scenario.md)
+    /// Scenario file (docs/reference/scenario.md)
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
     /// Have a flow go over another mechanism, as query=unix-stream:sndbuf=1M, or flows with such names, as 'query-*=pipe'; repeat for
@@ -67,14 +73,14 @@ pub struct ReplayArguments {
     /// End the replay when nothing happens for this long, beyond what its flows wait by themselves
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
     pub timeout: Duration,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
 }
 
 /// `ipcmark predict`.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit::CODES)]
+#[command(after_help = examples::PREDICT, after_long_help = with_codes(examples::PREDICT))]
 pub struct PredictArguments {
     /// Scenario file
     #[arg(value_name = "SCENARIO")]
@@ -106,26 +112,27 @@ pub struct PredictArguments {
     /// The same number gives the same prediction
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
 }
 
 /// `ipcmark advise`.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit::CODES)]
+#[command(after_help = examples::ADVISE, after_long_help = with_codes(examples::ADVISE))]
 pub struct AdviseArguments {
-    /// Scenario file, for each flow of which a mechanism is to be found
-    #[arg(value_name = "SCENARIO", required_unless_present = "pattern", conflicts_with_all = ["pattern", "size", "rate"])]
-    pub scenario: Option<PathBuf>,
+    /// Scenario file, for each flow of which a mechanism is to be found, unless --pattern says what is needed; then the mechanisms
+    /// to choose among [default: all]
+    #[arg(value_name = "SCENARIO|MECHANISM", required_unless_present = "pattern")]
+    pub what: Vec<String>,
     /// How the processes talk: request-reply, stream (messages one way) or signal (a wake-up)
     #[arg(long, value_name = "PATTERN")]
     pub pattern: Option<Pattern>,
     /// Size of a message in bytes or binary units, such as 64 or 4K; a signal has none
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "SIZE", requires = "pattern", allow_hyphen_values = true)]
     pub size: Option<Size>,
     /// How many are due each second: 1000, 20k; 20k-poisson at random intervals
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "RATE", requires = "pattern", allow_hyphen_values = true)]
     pub rate: Option<String>,
     /// What the mechanism must have: descriptors, boundaries, order, reliable, back-pressure, credentials, named, other-users,
     /// containers, hosts, peer-death, outlives, atomic, poll, unprivileged, connected, connectionless
@@ -137,22 +144,21 @@ pub struct AdviseArguments {
     /// What to be best in: latency, cpu or throughput [default: throughput of a stream, else latency]
     #[arg(long, value_name = "OBJECTIVE")]
     pub optimise: Option<Objective>,
-    /// Choose among these mechanisms alone
-    #[arg(short, long = "mechanism", value_name = "MECHANISM", value_delimiter = ',')]
-    pub mechanisms: Vec<String>,
     /// Time that measuring may take for each need
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "20s", allow_hyphen_values = true)]
     pub time: Duration,
     /// Kill a trial that goes this long without a report
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub timeout: Duration,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
     /// Make an HTML page of the answer too, which needs no other file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Draw the time of candidates against their CPU time as an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub existing: OverwriteOption,
 }

@@ -1,15 +1,15 @@
 //! `ipcmark compare`: from the request to results files, or to two mechanisms or builds measured interleaved, and to the verdicts.
 
-use crate::cli::CompareArguments;
+use crate::cli::{CompareArguments, UndecidedOption};
 use crate::exit::{Error, Exit};
-use crate::output::{print, style};
+use crate::output::{show_answer, style};
 use crate::planning::{nothing_left, plan_here, requested};
 use crate::progress::{Doing, Progress};
-use crate::request::{CompareRequest, RatioRequest, Sides};
+use crate::request::{CompareRequest, GateRequest, RatioRequest, Sides};
 use crate::results_file;
 use crate::session::RunSession;
 use analysis::compare::{
-    ComparisonOptions, ComparisonVerdict, PairedRatios, compare_paired, failures, is_paired_verdict_reached,
+    ComparisonOptions, Gate, PairedRatios, compare_paired, gate, gate_paired, is_paired_verdict_reached,
     plan_paired,
 };
 use analysis::missed_settings::{MissedSetting, missed_settings};
@@ -21,40 +21,37 @@ use harness::coordinator::schedule::TimeBudget;
 use model::plan::Plan;
 use model::record::Results;
 use model::{Case, Invalid, Percent};
+use report::Format;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Compares the files, the mechanisms or the builds that are named.
 pub fn run(arguments: CompareArguments) -> Result<Exit, Error> {
-    let CompareRequest { sides, fail_above, json } = CompareRequest::new(arguments)?;
+    let CompareRequest { sides, gate, format } = CompareRequest::new(arguments)?;
     match sides {
-        Sides::Files(paths) => compare_files(&paths, fail_above, json),
-        Sides::Interleaved(request) => compare_interleaved(&request, fail_above, json),
+        Sides::Files(paths) => compare_files(&paths, gate, format),
+        Sides::Interleaved(request) => compare_interleaved(&request, gate, format),
     }
 }
 
 fn compare_files(
     [before, after]: &[Vec<PathBuf>; 2],
-    fail_above: Option<Percent>,
-    json: bool,
+    limit: Option<GateRequest>,
+    format: Format,
 ) -> Result<Exit, Error> {
     let read = |paths: &[PathBuf]| -> Result<Vec<Results>, Error> {
         paths.iter().map(|path| results_file::read(path)).collect()
     };
     let comparison = analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
-    print(&match json {
-        true => format!("{:#}\n", serde_json::json!(comparison)),
-        false => report::comparison(&comparison, &style()),
-    })?;
-    let slower = fail_above.is_some_and(|above| !failures(&comparison, above).is_empty());
-    Ok(if slower { Exit::Slower } else { Exit::Success })
+    show_answer(format, &report::comparison(&comparison, &style()), &comparison, &["cases"])?;
+    Ok(limit.map_or(Exit::Success, |limit| limit.exit(gate(&comparison, limit.above))))
 }
 
 fn compare_interleaved(
     request: &RatioRequest,
-    fail_above: Option<Percent>,
-    json: bool,
+    limit: Option<GateRequest>,
+    format: Format,
 ) -> Result<Exit, Error> {
     let mut pairs = pairs_here(request)?;
     if let Some(program) = &request.against {
@@ -64,30 +61,26 @@ fn compare_interleaved(
     let elapsed = measure(&mut pairs, request, &session);
 
     let ratios: Vec<PairedRatios> = pairs.iter().map(ratios_of).collect();
-    let slower = match request.find {
-        Some(find) => {
-            plan(&pairs, &ratios, find, request, json)?;
-            false
-        }
-        None => judge(&pairs, &ratios, elapsed, request, fail_above, json)?,
+    let gated = match request.find {
+        Some(find) => plan(&pairs, &ratios, find, request, format).map(|()| Exit::Success)?,
+        None => judge(&pairs, &ratios, elapsed, request, limit, format)?,
     };
     Ok(match () {
         () if session.is_stopped() => Exit::Interrupted,
         () if pairs.iter().any(|pair| pair.failure.is_some()) => Exit::CaseFailed,
-        () if slower => Exit::Slower,
-        () => Exit::Success,
+        () => gated,
     })
 }
 
-/// Prints the verdicts, and says whether any is slower than `fail_above` allows.
+/// Prints the verdicts, and says how a gate with this `limit` ends.
 fn judge(
     pairs: &[CasePair],
     ratios: &[PairedRatios],
     elapsed: Duration,
     request: &RatioRequest,
-    fail_above: Option<Percent>,
-    json: bool,
-) -> Result<bool, Error> {
+    limit: Option<GateRequest>,
+    format: Format,
+) -> Result<Exit, Error> {
     let mut compared = compare_paired(ratios, elapsed.as_nanos() as f64, options(request));
     let by_chance = why_random().map(|errno| format!("personality: {errno}"));
     for (pair, compared) in pairs.iter().zip(&mut compared) {
@@ -96,14 +89,20 @@ fn judge(
         compared.settings = missed(pair);
         compared.addresses_by_chance.clone_from(&by_chance);
     }
-    print(&match json {
-        true => format!("{:#}\n", serde_json::json!(compared)),
-        false => format!("{}{}", report::paired(&compared, &style()), address_note(by_chance.as_deref())),
-    })?;
-    let above = 1.0 + fail_above.map_or(f64::INFINITY, |above| above.0);
-    Ok(compared.iter().any(|pair| {
-        pair.verdict == ComparisonVerdict::Slower && pair.ratio.is_some_and(|ratio| ratio.median > above)
-    }))
+    let text = report::paired(&compared, request.margin, &style()) + &address_note(by_chance.as_deref());
+    show_answer(format, &text, &compared, &[])?;
+    Ok(limit.map_or(Exit::Success, |limit| limit.exit(gate_paired(&compared, limit.above))))
+}
+
+impl GateRequest {
+    /// How a command ends whose gate says `gate`.
+    fn exit(self, gate: Gate) -> Exit {
+        match gate {
+            Gate::Fails => Exit::Slower,
+            Gate::Undecided if self.undecided == UndecidedOption::Fail => Exit::Undecided,
+            Gate::Undecided | Gate::Passes => Exit::Success,
+        }
+    }
 }
 
 /// The settings of both sides of which a reader must know.
@@ -129,7 +128,7 @@ fn plan(
     ratios: &[PairedRatios],
     find: Percent,
     request: &RatioRequest,
-    json: bool,
+    format: Format,
 ) -> Result<(), Error> {
     let started =
         || pairs.iter().flat_map(|pair| pair.samples.iter().flatten()).map(|sample| sample.started_ns);
@@ -137,10 +136,7 @@ fn plan(
     let trial_pairs: usize = ratios.iter().map(|pair| pair.trial_pairs.len()).sum();
     let trial_pair_ns = span_ns as f64 / trial_pairs.max(1) as f64;
     let plan = plan_paired(ratios, find, trial_pair_ns, options(request));
-    print(&match json {
-        true => format!("{:#}\n", serde_json::json!(plan)),
-        false => report::planned(&plan, &style()),
-    })
+    show_answer(format, &report::planned(&plan, &style()), &plan, &["pairs"])
 }
 
 fn options(request: &RatioRequest) -> ComparisonOptions {

@@ -2,7 +2,7 @@
 
 use crate::cli::DoctorArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{print, style};
+use crate::output::{show_answer, style};
 use crate::remote::programs;
 use crate::request::RemoteRequest;
 use harness::clock::Calibration;
@@ -10,9 +10,12 @@ use harness::coordinator::remote::RemoteHost;
 use harness::coordinator::via::Via;
 use harness::host::doctor::finding::{Finding, Severity};
 use harness::host::doctor::rules::findings;
+use report::Format;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use sys::Failure;
 
 /// Examines the host, which takes about a second, and prints what it found, the worst first; then the server's host likewise, if
 /// there is a command that reaches it.
@@ -35,27 +38,46 @@ pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     let readings = harness::host::speed::read(Calibration::choose(root).clock, &cpus);
     let mut found = findings(&host, &readings, root);
     found.sort_by_key(|finding| finding.severity);
-    let here = match arguments.json {
-        true => format!("{:#}\n", serde_json::json!(found)),
-        false => found.iter().map(paragraph).collect::<Vec<_>>().join("\n"),
-    };
+    let here = found.iter().map(paragraph).collect::<Vec<_>>().join("\n");
     let Some(via) = &arguments.server_via else {
-        print(&here)?;
+        show_answer(arguments.format, &here, &found, &[])?;
         return Ok(Exit::Success);
     };
     let there = of_server(&Via::parse(via)?, &arguments)?;
-    print(&match arguments.json {
-        true => format!("{{\"client\": {here}, \"server\": {there}}}\n"),
-        false => format!("this host\n\n{here}\nthe server's host, by {via}\n\n{there}"),
-    })?;
+    let found = json!({ "client": found, "server": there.findings });
+    let text = format!("this host\n\n{here}\nthe server's host, by {via}\n\n{}", there.text);
+    match arguments.format {
+        Format::Csv => show_answer(Format::Csv, &text, &of_sides(&found), &[])?,
+        format => show_answer(format, &text, &found, &[])?,
+    }
     Ok(Exit::Success)
+}
+
+/// The findings of both sides in one list, each with its side.
+fn of_sides(found: &Value) -> Vec<Value> {
+    let of_side = |side: &'static str| {
+        let findings = found[side].as_array().into_iter().flatten().cloned();
+        findings.map(move |mut finding| {
+            finding["side"] = side.into();
+            finding
+        })
+    };
+    of_side("client").chain(of_side("server")).collect()
+}
+
+/// What the doctor of the server's host says.
+#[derive(Default)]
+struct OfServer {
+    /// In words, where these are asked for.
+    text: String,
+    /// Or else as its document.
+    findings: Value,
 }
 
 /// How long the server's host has to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// What the doctor of the server's host says.
-fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<String, Error> {
+fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<OfServer, Error> {
     let request = RemoteRequest {
         client: None,
         server: Some(via.clone()),
@@ -66,9 +88,16 @@ fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<String, Error> {
     let interrupted = AtomicBool::new(false);
     let programs = programs(&request, via, &interrupted, &mut Vec::new())?;
     let server = RemoteHost::reach(via, &programs, ANSWER_WITHIN, None, &interrupted)?;
-    let mut words = vec![server.program(), "doctor"];
-    words.extend(arguments.json.then_some("--json"));
-    Ok(via.output(&words)?)
+    let words = vec![server.program(), "doctor"];
+    if matches!(arguments.format, Format::Table | Format::Markdown) {
+        return Ok(OfServer { text: via.output(&words)?, ..OfServer::default() });
+    }
+    let said = via.output(&[&words[..], &["--format", "json"]].concat())?;
+    let findings = serde_json::from_str(&said).map_err(|error| {
+        let next = "let both sides have the same ipcmark";
+        Failure::new("read", "what the doctor of the server's host says", error.to_string(), next)
+    })?;
+    Ok(OfServer { findings, ..OfServer::default() })
 }
 
 fn paragraph(finding: &Finding) -> String {

@@ -2,23 +2,27 @@
 
 use crate::cli::ListArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{print, style};
+use crate::output::{show_answer, style};
 use mechanisms::absent::{ABSENT, Absent, absent};
 use mechanisms::registry::{self, CARDS};
 use model::card::{Card, Framing, Support};
 use model::need::is_offered;
 use model::{Invalid, Params};
+use report::Format;
+use serde_json::Value;
 
 /// Lists what is named in full, or everything with a line each.
 pub fn run(arguments: ListArguments) -> Result<Exit, Error> {
     let named = arguments.names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
-    let text = match (arguments.json, named.is_empty()) {
-        (true, true) => json(&CARDS.iter().map(Entry::Card).collect::<Vec<_>>()),
-        (true, false) => json(&named),
-        (false, true) => short(),
-        (false, false) => named.iter().map(Entry::full).collect::<Vec<_>>().join("\n"),
+    let (text, entries) = match named.is_empty() {
+        true => (short(), CARDS.iter().map(Entry::Card).collect()),
+        false => (named.iter().map(Entry::full).collect::<Vec<_>>().join("\n"), named),
     };
-    print(&text)?;
+    let document: Value = match arguments.format {
+        Format::Table | Format::Markdown => Value::Null,
+        Format::Csv | Format::Json => entries.iter().map(Entry::json).collect(),
+    };
+    show_answer(arguments.format, &text, &document, &[])?;
     Ok(Exit::Success)
 }
 
@@ -148,8 +152,4 @@ fn kebab(value: &impl serde::Serialize) -> String {
         .ok()
         .and_then(|value| value.as_str().map(ToOwned::to_owned))
         .unwrap_or_default()
-}
-
-fn json(entries: &[Entry]) -> String {
-    format!("{:#}\n", entries.iter().map(Entry::json).collect::<serde_json::Value>())
 }

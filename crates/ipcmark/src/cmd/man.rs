@@ -1,7 +1,7 @@
 //! `ipcmark man`: manual pages, made from the definition of the command line.
 
 use crate::cli::{Cli, ManArguments};
-use crate::derived_file::{self, FileKind};
+use crate::derived_file::{self, Existing};
 use crate::exit::{Error, Exit};
 use crate::output::{print, write};
 use clap::{Command, CommandFactory};
@@ -16,7 +16,7 @@ pub fn run(arguments: ManArguments) -> Result<Exit, Error> {
         Some(directory) => {
             let mut command = Cli::command().disable_help_subcommand(true);
             command.build();
-            write_pages(command, directory)?;
+            write_pages(command, directory, arguments.existing.into())?;
             print(&format!("wrote the manual pages to {}\n", directory.display()))?;
         }
     }
@@ -24,13 +24,13 @@ pub fn run(arguments: ManArguments) -> Result<Exit, Error> {
 }
 
 /// Writes the page of `command`, which has been built, and those of its sub-commands.
-fn write_pages(command: Command, directory: &Path) -> Result<(), Error> {
+fn write_pages(command: Command, directory: &Path, existing: Existing) -> Result<(), Error> {
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
-        write_pages(command.clone(), directory)?;
+        write_pages(command.clone(), directory, existing)?;
     }
     let page = Man::new(command);
     let path = directory.join(page.get_filename());
     let mut text = Vec::new();
     page.render(&mut text).or_fail("write", path.display())?;
-    derived_file::write(&path, &text, FileKind::MANUAL)
+    derived_file::write(&path, &text, existing)
 }

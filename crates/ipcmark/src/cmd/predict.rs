@@ -3,7 +3,7 @@
 use crate::cli::PredictArguments;
 use crate::exit::{Error, Exit};
 use crate::measuring::measure_until;
-use crate::output::{print, style};
+use crate::output::{show_answer, style};
 use crate::planning::plan_here;
 use crate::replay_failure::failure;
 use crate::results_file;
@@ -78,10 +78,9 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let options = PredictOptions { seed: arguments.seed, ..PredictOptions::default() };
     let prediction = predict(&before, &after, &costs, &measured, &cpus, options);
     let held = replayed.map(|trials| held(&prediction, [&before, &after], &trials));
-    print(&match arguments.json {
-        true => format!("{:#}\n", serde_json::json!({ "prediction": prediction, "held": held })),
-        false => report::prediction(&prediction, held.as_ref(), &style()),
-    })?;
+    let text = report::prediction(&prediction, held.as_ref(), &style());
+    let document = serde_json::json!({ "prediction": prediction, "held": held });
+    show_answer(arguments.format, &text, &document, &["prediction", "flows"])?;
     Ok(Exit::Success)
 }
 
@@ -145,13 +144,13 @@ fn refuse_missing(missing: &[String], remedy: &str) -> Result<(), Invalid> {
 /// How the missing cases can be had.
 fn remedy(needs: &NeededCosts, tried: Option<Duration>) -> String {
     let mut mechanisms: Vec<String> =
-        needs.blocks().iter().flat_map(|block| &block.specs).map(|spec| format!("-m {spec}")).collect();
+        needs.blocks().iter().flat_map(|block| &block.specs).map(ToString::to_string).collect();
     mechanisms.dedup();
     match tried {
         Some(_) => "give --measure more time".to_owned(),
         None => format!(
             "--measure 60s measures them; or name a results file that has them with --costs, as 'ipcmark run {} -w latency,throughput -p \
-             same-core -p same-llc -p unpinned -o FILE' makes",
+             same-core,same-llc,unpinned -o FILE' makes",
             mechanisms.join(" ")
         ),
     }

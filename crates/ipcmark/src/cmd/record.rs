@@ -1,22 +1,19 @@
 //! `ipcmark record`: from processes that run to the scenario that they are, its file and its pictures.
 
 use crate::cli::RecordArguments;
-use crate::derived_file::{self, FileKind};
+use crate::derived_file::{self, Existing};
 use crate::exit::{Error, Exit};
-use crate::output::{command, print, style, write};
+use crate::output::{command, print, show_answer, style};
 use crate::session::watch_signals;
-use crate::special_file;
 use analysis::recording::{AnalysedScenario, scenario_of, slowdown};
 use mechanisms::registry::CARDS;
 use model::scenario::Recording;
 use model::{Invalid, Scenario};
 use observe::recorder::{RecordBy, RecorderOutcome, RecorderTarget, record};
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use sys::{Failure, OrFail};
+use sys::Failure;
 
 /// What a process may be called in the name of a scenario.
 const LONGEST_NAME: usize = 60;
@@ -27,12 +24,9 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
         true => RecorderTarget::Command(arguments.command.iter().map(OsString::from).collect()),
         false => RecorderTarget::Processes(arguments.pids.clone()),
     };
-    if let Some(path) = &arguments.output {
-        check_new(path)?;
-    }
-    for (path, kind) in [(&arguments.svg, FileKind::SVG), (&arguments.html, FileKind::PAGE)] {
-        path.as_ref().map_or(Ok(()), |path| derived_file::check(path, kind))?;
-    }
+    let existing = Existing::from(arguments.existing);
+    let files = arguments.output.iter().chain(&arguments.svg).chain(&arguments.html);
+    files.clone().try_for_each(|path| derived_file::check(path, existing))?;
     let (name, what) = names(&arguments);
     let stop = watch_signals()?;
     let outcome = record(&target, arguments.by, arguments.time, &|| stop.load(Ordering::Relaxed))?;
@@ -97,28 +91,28 @@ fn show(arguments: &RecordArguments, scenario: &Scenario) -> Result<(), Error> {
     let text = scenario.to_toml();
     Scenario::parse(&text, CARDS)
         .map_err(|invalid| Failure::new("write", "the scenario", invalid.problem, "report this bug"))?;
-    let analysed = AnalysedScenario::of(scenario);
+    let (analysed, existing) = (AnalysedScenario::of(scenario), Existing::from(arguments.existing));
     let mut wrote = String::new();
     if let Some(path) = &arguments.output {
-        create(path, &text)?;
+        derived_file::write(path, text.as_bytes(), existing)?;
         wrote += &format!("wrote {}, {} bytes\n", path.display(), text.len());
     }
     let pictures = [
-        (&arguments.svg, FileKind::SVG, report::recording_svg as fn(&AnalysedScenario) -> String),
-        (&arguments.html, FileKind::PAGE, |analysed: &AnalysedScenario| {
-            report::recording_html(analysed, &command())
-        }),
+        (&arguments.svg, report::recording_svg as fn(&AnalysedScenario) -> String),
+        (&arguments.html, |analysed: &AnalysedScenario| report::recording_html(analysed, &command())),
     ];
-    for (path, kind, make) in pictures {
+    for (path, make) in pictures {
         if let Some(path) = path {
             let content = make(&analysed);
-            derived_file::write(path, content.as_bytes(), kind)?;
+            derived_file::write(path, content.as_bytes(), existing)?;
             wrote += &format!("wrote {}, {} bytes\n", path.display(), content.len());
         }
     }
-    let summary = report::recording(&analysed, &style());
-    write(|out| out.write_all(summary.as_bytes()))?;
-    print(&wrote)
+    let document: serde_json::Value = toml::from_str(&text)
+        .map_err(|error| Failure::new("write", "the scenario", error.to_string(), "report this bug"))?;
+    show_answer(arguments.format, &report::recording(&analysed, &style()), &document, &["flow"])?;
+    // Standard output may be read by a program.
+    if arguments.format == report::Format::Table { print(&wrote) } else { Ok(()) }
 }
 
 /// What the scenario is called, and what was recorded.
@@ -146,31 +140,4 @@ fn host() -> String {
     let host = harness::host::facts::read(Path::new("/"));
     let parts = [&host.kernel, &host.cpu].into_iter().filter_map(|fact| fact.known().cloned());
     parts.collect::<Vec<_>>().join(", ")
-}
-
-/// Refuses a path at which there is a file, before work that takes long.
-fn check_new(path: &Path) -> Result<(), Error> {
-    let exists = path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir());
-    if exists { Err(taken(path).into()) } else { Ok(()) }
-}
-
-fn taken(path: &Path) -> Invalid {
-    Invalid::new(
-        format!("{} exists, and scenarios are never overwritten", path.display()),
-        "name another file with -o, or remove it",
-    )
-}
-
-/// Makes the file at `path`. What exists is never overwritten, except what is no regular file, such as /dev/null.
-fn create(path: &Path, text: &str) -> Result<(), Error> {
-    let mut file = match special_file::open(path)? {
-        Some(file) => file,
-        None => OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
-            match error.kind() {
-                ErrorKind::AlreadyExists => taken(path).into(),
-                _ => Error::of_written(path, &error),
-            }
-        })?,
-    };
-    file.write_all(text.as_bytes()).or_fail("write", path.display()).map_err(Error::from)
 }

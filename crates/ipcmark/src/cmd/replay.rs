@@ -2,7 +2,7 @@
 
 use crate::cli::ReplayArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{print, style};
+use crate::output::{show_answer, style};
 use crate::replay_failure::failure;
 use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
@@ -25,26 +25,20 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
         None => replay::replay(&scenario, &bounds).map(|replayed| {
             let (scenario, replayed) = together(&scenario, &replayed);
             let analysed = analysed(&scenario, &replayed);
-            let text = match arguments.json {
-                true => format!("{:#}\n", serde_json::json!(analysed)),
-                false => report::replay(&analysed, &style()),
-            };
-            (text, replayed.has_measured())
+            let text = report::replay(&analysed, &style());
+            (text, serde_json::json!(analysed), replayed.has_measured())
         }),
         Some(other) => replay::replay_both([&scenario, &other], &bounds).map(|[a, b]| {
             let ((scenario, a), (other, b)) = (together(&scenario, &a), together(&other, &b));
             let both = [analysed(&scenario, &a), analysed(&other, &b)];
             let both = ReplayedBoth::of(both, [&a.trials, &b.trials]);
-            let text = match arguments.json {
-                true => format!("{:#}\n", serde_json::json!(both)),
-                false => report::replay_both(&both, &style()),
-            };
-            (text, a.has_measured() && b.has_measured())
+            let text = report::replay_both(&both, &style());
+            (text, serde_json::json!(both), a.has_measured() && b.has_measured())
         }),
     };
     match ended {
-        Ok((text, has_measured)) => {
-            print(&text)?;
+        Ok((text, document, has_measured)) => {
+            show_answer(arguments.format, &text, &document, &["flows"])?;
             if !has_measured && !session.is_stopped() {
                 let answer = "no message went in the time that was measured";
                 return Err(Failure::new("replay", "the scenario", answer, "give it more --time").into());

@@ -1,9 +1,9 @@
 //! `ipcmark report`: shows results files, or makes pages and figures of them.
 
 use crate::cli::{FileOptions, ReportArguments};
-use crate::derived_file::{self, FileKind};
+use crate::derived_file::{self, Existing};
 use crate::exit::{Error, Exit};
-use crate::output::{command, print, show};
+use crate::output::{command, print, show, show_study};
 use crate::results_file;
 use analysis::analysed::{AnalysedResults, AnalysedTimeline};
 use model::Invalid;
@@ -15,8 +15,14 @@ use std::path::Path;
 pub fn run(arguments: ReportArguments) -> Result<Exit, Error> {
     let all = arguments.files.iter().map(|path| results_file::read(path)).collect::<Result<Vec<_>, _>>()?;
     if arguments.make.are_wanted() {
-        make(&arguments.make, &all, arguments.show.metric.as_deref())?;
+        make(&arguments.make, &all, arguments.show.metric.as_deref(), arguments.existing.into())?;
         return Ok(Exit::Success);
+    }
+    if arguments.study {
+        return all
+            .iter()
+            .try_for_each(|results| show_study(arguments.show.format, results))
+            .map(|()| Exit::Success);
     }
     let request = arguments.show.into();
     for results in &all {
@@ -26,7 +32,7 @@ pub fn run(arguments: ReportArguments) -> Result<Exit, Error> {
 }
 
 /// Makes the files that are asked for and prints which.
-fn make(files: &FileOptions, all: &[Results], metric: Option<&str>) -> Result<(), Error> {
+fn make(files: &FileOptions, all: &[Results], metric: Option<&str>, existing: Existing) -> Result<(), Error> {
     let analysed: Vec<AnalysedResults<'_>> = all.iter().map(AnalysedResults::of).collect();
     // Everything is made before anything is written, so that a bad metric leaves nothing half done.
     let page = match &files.html {
@@ -37,26 +43,26 @@ fn make(files: &FileOptions, all: &[Results], metric: Option<&str>) -> Result<()
     let drawings = if wanted { report::drawings(&analysed, metric)? } else { Vec::new() };
     let traces = if files.traces.is_some() { traces(all)? } else { Vec::new() };
     if let Some((path, page)) = page {
-        write(path, page.as_bytes(), FileKind::PAGE)?;
+        write(path, page.as_bytes(), existing)?;
     }
     for (name, trace) in &traces {
         if let Some(directory) = &files.traces {
-            write(&directory.join(format!("{name}.json")), trace.as_bytes(), FileKind::TRACE)?;
+            write(&directory.join(format!("{name}.json")), trace.as_bytes(), existing)?;
         }
     }
     if let Some(directory) = &files.svg {
         for (name, picture) in report::iterations(&analysed) {
-            write(&directory.join(format!("{name}.svg")), picture.as_bytes(), FileKind::SVG)?;
+            write(&directory.join(format!("{name}.svg")), picture.as_bytes(), existing)?;
         }
     }
     for drawing in &drawings {
         let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));
         if let Some(directory) = &files.svg {
-            write(&path(directory, "svg"), report::svg(&drawing.chart).as_bytes(), FileKind::SVG)?;
+            write(&path(directory, "svg"), report::svg(&drawing.chart).as_bytes(), existing)?;
         }
         if let Some(directory) = &files.png {
             let picture = report::png(&drawing.chart).ok_or_else(|| no_picture(&drawing.file_name))?;
-            write(&path(directory, "png"), &picture, FileKind::PNG)?;
+            write(&path(directory, "png"), &picture, existing)?;
         }
     }
     Ok(())
@@ -80,7 +86,7 @@ fn no_picture(name: &str) -> Invalid {
     Invalid::new(format!("the figure {name} cannot be drawn as PNG"), "use --svg, and report this bug")
 }
 
-fn write(path: &Path, content: &[u8], kind: FileKind) -> Result<(), Error> {
-    derived_file::write(path, content, kind)?;
+fn write(path: &Path, content: &[u8], existing: Existing) -> Result<(), Error> {
+    derived_file::write(path, content, existing)?;
     print(&format!("wrote {}, {} bytes\n", path.display(), content.len()))
 }

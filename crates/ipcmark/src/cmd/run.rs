@@ -2,6 +2,7 @@
 
 use crate::cli::RunArguments;
 use crate::collector::Collector;
+use crate::derived_file;
 use crate::exit::{Error, Exit};
 use crate::explanation::{explain_cases, unexplainable};
 use crate::output::{command, print, show};
@@ -12,6 +13,8 @@ use crate::request::{ExplanationRequest, RunRequest};
 use crate::results_file::ResultsFile;
 use crate::rules::RunRules;
 use crate::session::{RunSession, check_slice};
+use crate::streams::complain;
+use analysis::analysed::AnalysedResults;
 use analysis::stopping::{LEAST_SPAN_NS, LEAST_TRIALS};
 use harness::clock::{Timer, wall_clock};
 use harness::coordinator::profile::ProbeSubject;
@@ -63,7 +66,9 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
 
     check_slice(settings.slice_ns, session.clock())?;
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
-    let file = request.output.as_deref().map(ResultsFile::create).transpose()?;
+    request.html.iter().try_for_each(|path| derived_file::check(path, request.existing))?;
+    let file =
+        request.output.as_deref().map(|path| ResultsFile::create(path, request.existing)).transpose()?;
     let header = header(&request, settings.clone(), &plan, host, session, remote.as_ref());
     let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), suite.time);
     let mut collector = Collector::new(header, &rules, file, session.stop());
@@ -76,7 +81,10 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
         profile::observe(subjects, &trials, observe, |record| collector.add_profile(record));
     }
     let (results, refused) = collector.finish(session.end(finish));
+    // The page is made even if whoever reads the table closes it early.
+    let made = request.html.as_deref().map_or(Ok(()), |path| page(path, &request, &results));
     show(&request.show, &results)?;
+    made?;
     if let Some(why) = sides.and_then(Remote::lost) {
         let next = "what was measured by then is kept";
         return Err(sys::Failure::new("reach", "the other side", why, next).into());
@@ -88,6 +96,15 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
         }
         (None, _) => Ok(exit_of(&results)),
     }
+}
+
+/// Makes the page of `results`, and says so on standard error: standard output may be read by a program.
+fn page(path: &Path, request: &RunRequest, results: &Results) -> Result<(), Error> {
+    let metric = request.show.metric.as_deref();
+    let page = report::html(&[AnalysedResults::of(results)], metric, &command())?;
+    derived_file::write(path, page.as_bytes(), request.existing)?;
+    complain(&format!("wrote {}, {} bytes\n", path.display(), page.len()));
+    Ok(())
 }
 
 /// The CPU of an endpoint of this host whose peer may be on another: not the highest, which the other side takes if it is on this

@@ -72,7 +72,13 @@ fn a_shorter_run_observes_for_as_much_less() {
 
 #[test]
 fn mechanisms_by_hand_are_no_suite_and_have_no_quick_time() {
-    let request = run("run -m pipe -m unix-stream -s 1,4K -p unpinned").unwrap();
+    for line in
+        ["run pipe --quick", "run pipe --observe 1s", "run pipe mueller", "run mueller pipe", "run mueler"]
+    {
+        run(line).unwrap_err();
+    }
+    assert!(run("run mueler").unwrap_err().remedy.contains("'mueller'"));
+    let request = run("run pipe unix-stream -s 1,4K -p unpinned").unwrap();
     assert_eq!(request.suite_name, None);
     assert_eq!(request.suite.blocks.len(), 2);
     assert!(request.suite.blocks.iter().all(|block| block.sizes == [Size(1), Size(4096)]));
@@ -81,22 +87,22 @@ fn mechanisms_by_hand_are_no_suite_and_have_no_quick_time() {
 
 #[test]
 fn an_explanation_after_a_run_has_its_timeout_and_every_probe() {
-    let explanation = run("run -m pipe --explain --timeout 3s").unwrap().explanation.unwrap();
+    let explanation = run("run pipe --explain --timeout 3s").unwrap().explanation.unwrap();
     assert_eq!((explanation.timeout, explanation.time), (seconds(3), None));
-    assert_eq!((&explanation.probes, explanation.json), (&Probe::explaining(), false));
+    assert_eq!((&explanation.probes, explanation.format), (&Probe::explaining(), report::Format::Table));
 }
 
 #[test]
 fn a_second_host_is_named_by_a_command() {
-    let remote = run("run -m tcp --server-via ssh --push").unwrap().remote.unwrap();
+    let remote = run("run tcp --server-via ssh --push").unwrap().remote.unwrap();
     assert_eq!((remote.server.unwrap().words().len(), remote.client, remote.push), (1, None, true));
-    assert!(run("run -m tcp --push").unwrap_err().problem.contains("about a second host"));
-    run("run -m tcp --server-via ssh --endpoints threads").unwrap_err();
+    assert!(run("run tcp --push").unwrap_err().problem.contains("about a second host"));
+    run("run tcp --server-via ssh --endpoints threads").unwrap_err();
 }
 
 #[test]
 fn paces_that_are_none_are_refused() {
-    for line in ["run -m pipe --think-time never", "compare pipe fifo --rate 0", "explain -m pipe --rate x"] {
+    for line in ["run pipe --think-time never", "compare pipe fifo --rate 0", "explain pipe --rate x"] {
         let invalid = match typed(line) {
             Command::Run(arguments) => RunRequest::new(arguments).err(),
             Command::Compare(arguments) => CompareRequest::new(arguments).err(),
@@ -120,13 +126,14 @@ fn two_mechanisms_are_measured_and_two_other_names_are_files() {
         (&vec![Workload::Throughput], &vec![Workload::Throughput])
     );
     assert_eq!((ratio.margin, ratio.time), (RATIO_MARGIN, RATIO_TIME));
-    assert_eq!((request.fail_above, request.json), (Some(Percent(0.05)), false));
+    let gate = GateRequest { above: Percent(0.05), undecided: UndecidedOption::Fail };
+    assert_eq!((request.gate, request.format), (Some(gate), report::Format::Table));
 
-    let request = compare("compare before.jsonl after.jsonl --json").unwrap();
+    let request = compare("compare before.jsonl after.jsonl --format=json").unwrap();
     assert!(
         matches!(&request.sides, Sides::Files([a, b]) if a[0].ends_with("before.jsonl") && b[0].ends_with("after.jsonl"))
     );
-    assert!(request.json);
+    assert!(request.format == report::Format::Json);
     let request = compare("compare one.jsonl,two.jsonl after.jsonl").unwrap();
     assert!(matches!(&request.sides, Sides::Files([a, b]) if a.len() == 2 && b.len() == 1));
     compare("compare pipe after.jsonl").unwrap_err();
@@ -142,18 +149,16 @@ fn two_builds_are_compared_in_the_same_cases_of_the_default_suite_unless_mechani
         assert_eq!(request.against.as_deref(), Some(Path::new("old/ipcmark")));
         request
     };
-    let named = sides("compare --against old/ipcmark -m pipe -m tcp -s 64");
+    let named = sides("compare --against old/ipcmark pipe tcp -s 64");
     assert_eq!((named.blocks[0].len(), named.find), (2, None));
     let all = sides("compare --against old/ipcmark");
     assert_eq!(all.blocks[0], suites::find(suites::DEFAULT).unwrap().blocks);
     let planned = sides("compare --against old/ipcmark --plan --find 2%");
     assert_eq!((planned.find, planned.time), (Some(Percent(0.02)), PILOT_TIME));
-    for line in [
-        "compare pipe",
-        "compare pipe fifo --against x",
-        "compare pipe fifo -m tcp",
-        "compare pipe fifo --find 2%",
-    ] {
+    for line in ["compare pipe", "compare pipe fifo tcp", "compare pipe mueller"] {
+        compare(line).unwrap_err();
+    }
+    for line in ["compare", "compare pipe fifo --find 2%"] {
         Cli::try_parse_from(format!("ipcmark {line}").split_whitespace()).unwrap_err();
     }
     compare("compare a.jsonl b.jsonl --plan").unwrap_err();
@@ -161,12 +166,12 @@ fn two_builds_are_compared_in_the_same_cases_of_the_default_suite_unless_mechani
 
 #[test]
 fn an_explanation_takes_all_its_time_and_tries_every_probe_unless_told_otherwise() {
-    let request = explain("explain -m pipe -s 64 -p unpinned --peers pairs=2").unwrap();
+    let request = explain("explain pipe -s 64 -p unpinned --peers pairs=2").unwrap();
     assert_eq!(request.blocks[0].sizes, [Size(64)]);
     assert_eq!(request.blocks[0].peers, [Peers::Pairs(2)]);
     assert_eq!((request.explanation.precision, request.explanation.time), (Percent(0.0).into(), None));
     assert_eq!(request.explanation.probes, Probe::explaining());
-    let request = explain("explain -m pipe --probes ptrace,faults --time 3s --html page.html").unwrap();
+    let request = explain("explain pipe --probes ptrace,faults --time 3s --html page.html").unwrap();
     assert_eq!(request.explanation.probes, [Probe::Ptrace, Probe::Faults]);
     assert_eq!(request.explanation.time, Some(seconds(3)));
     assert!(request.explanation.files.html.is_some_and(|path| path.ends_with("page.html")));
@@ -174,7 +179,7 @@ fn an_explanation_takes_all_its_time_and_tries_every_probe_unless_told_otherwise
 
 #[test]
 fn a_counter_or_a_results_file_that_is_none_is_refused() {
-    let invalid = explain("explain -m pipe --counter cycle").unwrap_err();
+    let invalid = explain("explain pipe --counter cycle").unwrap_err();
     assert!(invalid.problem.starts_with("--counter cycle: "), "{invalid}");
     explain("explain /nonexistent.jsonl --case pipe").unwrap_err();
     let invalid = explain("explain Cargo.toml").unwrap_err();

@@ -4,7 +4,7 @@ use crate::common::{Place, run};
 use serde_json::Value;
 use std::fs;
 
-const FEW: [&str; 4] = ["-m", "pipe,unix-stream,unix-dgram", "-p", "unpinned"];
+const FEW: [&str; 5] = ["pipe", "unix-stream", "unix-dgram", "-p", "unpinned"];
 
 #[test]
 fn bad_input_is_refused_with_status_2_and_leaves_nothing() {
@@ -15,7 +15,7 @@ fn bad_input_is_refused_with_status_2_and_leaves_nothing() {
         &["advise", "--pattern", "stream"],
         &["advise", "--pattern", "signal", "--size", "64"],
         &["advise", "--pattern", "request-reply", "--size", "64", "--needs", "speed"],
-        &["advise", "--pattern", "request-reply", "--size", "64", "-m", "pip"],
+        &["advise", "--pattern", "request-reply", "--size", "64", "pip"],
         &["advise", "--pattern", "request-reply", "--size", "64", "--svg", "."],
         &["advise", "none.toml"],
     ] {
@@ -31,7 +31,7 @@ fn a_few_candidates_are_ranked_in_the_time_that_is_given() {
     let place = Place::new();
     let need =
         ["advise", "--pattern", "request-reply", "--size", "4K", "--needs", "boundaries", "--time", "2s"];
-    let files = ["--json", "--html", "page.html", "--svg", "front.svg"];
+    let files = ["--format=json", "--html", "page.html", "--svg", "front.svg"];
     let said = run(&mut place.ipcmark(need.iter().chain(&FEW).chain(&files))).expect(0);
     let json: Value = serde_json::from_str(&said.out).unwrap();
     let advice = &json[0]["advice"];

@@ -36,7 +36,7 @@ fn a_network_that_drops_everything_costs_no_more_than_the_time_and_is_named() {
     let Some(hosts) = with_firewall("a firewall that drops everything is not tested") else { return };
     assert!(rule(&hosts, "-j DROP"));
     let (place, via, address) = (Place::new(), hosts.via(), hosts.address_of_b());
-    let line = ["run", "-m", "tcp", "-m", "udp", "-s", "1", "--time", "3s", "--timeout", "100s"];
+    let line = ["run", "tcp", "udp", "-s", "1", "--time", "3s", "--timeout", "100s"];
     let rest = ["--server-via", &via, "--via-program", IPCMARK, "--server-address", &address];
     let said = run(&mut hosts.ipcmark(&place, &[&line[..], &rest[..]].concat())).expect(1);
     let what: String = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -53,8 +53,7 @@ fn a_firewall_that_rejects_is_named() {
     assert!(rule(&hosts, "-j REJECT"));
     let (place, via, address) = (Place::new(), hosts.via(), hosts.address_of_b());
     let output = place.path("rejected.jsonl");
-    let line =
-        ["run", "-m", "tcp", "-m", "udp", "-s", "1", "--timeout", "60s", "-o", output.to_str().unwrap()];
+    let line = ["run", "tcp", "udp", "-s", "1", "--timeout", "60s", "-o", output.to_str().unwrap()];
     let rest = ["--server-via", &via, "--via-program", IPCMARK, "--server-address", &address];
     run(&mut hosts.ipcmark(&place, &[&line[..], &rest[..]].concat())).expect(1);
     let results = read(&output);
@@ -70,7 +69,7 @@ fn what_was_measured_before_a_cut_is_in_the_reason() {
     let Some(hosts) = with_firewall("a cut by a firewall is not tested") else { return };
     let (place, via, address) = (Place::new(), hosts.via(), hosts.address_of_b());
     let output = place.path("cut.jsonl");
-    let line = ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s", "--precision", "0.1%"];
+    let line = ["run", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s", "--precision", "0.1%"];
     let rest = ["--server-via", &via, "--via-program", IPCMARK, "--server-address", &address];
     let all = [&line[..], &rest[..], &["-o", output.to_str().unwrap()]].concat();
     let running = Running::start(&mut hosts.ipcmark(&place, &all));
@@ -87,7 +86,7 @@ fn what_was_measured_before_a_cut_is_in_the_reason() {
 #[test]
 fn who_says_nothing_at_all_is_waited_for_as_long_as_the_timeout() {
     let place = Place::new();
-    let line = ["run", "-m", "tcp", "-s", "1", "--server-via", "sh -c 'exec sleep 600'", "--timeout", "1s"];
+    let line = ["run", "tcp", "-s", "1", "--server-via", "sh -c 'exec sleep 600'", "--timeout", "1s"];
     let said = run(&mut place.ipcmark(line)).expect(2);
     assert!(said.err.contains("says nothing for 1 s") && said.err.contains("--timeout"), "{said}");
     place.assert_nothing_is_left("a command that is silent");
@@ -128,7 +127,7 @@ sys.stdin.read()
     assert!(said.out.contains("xxx") && said.out.len() + said.err.len() < 100_000, "{}", said.out.len());
     for way in ["error", "hello"] {
         let via = format!("python3 {} {way}", speaker.display());
-        let said = run(&mut place.ipcmark(["run", "-m", "tcp", "--server-via", &via])).expect(2);
+        let said = run(&mut place.ipcmark(["run", "tcp", "--server-via", &via])).expect(2);
         assert!(said.out.len() + said.err.len() < 10_000, "{}", said.err.len());
     }
     place.assert_nothing_is_left("endpoints with long texts");

@@ -28,7 +28,7 @@ pub fn good() -> &'static [String] {
     static LINES: OnceLock<Vec<String>> = OnceLock::new();
     LINES.get_or_init(|| {
         let place = Place::new();
-        let arguments = ["run", "-m", "pipe", "-m", "unix-stream", "-s", "64", "-p", "unpinned"];
+        let arguments = ["run", "pipe", "unix-stream", "-s", "64", "-p", "unpinned"];
         let effort = ["--iterations", "30", "--rounds", "8", "-o", "good.jsonl"];
         run(&mut place.ipcmark(arguments.iter().chain(&effort))).expect(0);
         let text = fs::read_to_string(place.path("good.jsonl")).unwrap();
@@ -80,9 +80,9 @@ fn list_says_why_a_known_name_is_no_row() {
         let full = ipcmark(["list", absent.name]).expect(0).out;
         assert!(full.starts_with(&format!("{}: {}\n", absent.name, absent.summary)), "{full}");
         let json: Value =
-            serde_json::from_str(&ipcmark(["list", absent.name, "--json"]).expect(0).out).unwrap();
+            serde_json::from_str(&ipcmark(["list", absent.name, "--format=json"]).expect(0).out).unwrap();
         assert_eq!(json[0]["absent"]["why"], absent.why);
-        ipcmark(["run", "-m", absent.name]).expect(2);
+        ipcmark(["run", absent.name]).expect(2);
     }
 }
 
@@ -96,7 +96,7 @@ fn list_has_every_entry_of_the_registry_in_its_order() {
         };
         assert!(lines.any(is_row), "{} is missing or out of order\n{said}", card.name);
     }
-    let rows: Value = serde_json::from_str(&ipcmark(["list", "--json"]).expect(0).out).unwrap();
+    let rows: Value = serde_json::from_str(&ipcmark(["list", "--format=json"]).expect(0).out).unwrap();
     let names: Vec<&str> =
         rows.as_array().unwrap().iter().map(|row| row["card"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, CARDS.iter().map(|card| card.name).collect::<Vec<_>>());
@@ -111,7 +111,7 @@ fn list_has_every_entry_of_the_registry_in_its_order() {
 #[test]
 fn a_placement_that_no_host_has_is_refused_with_the_reason() {
     // A host with two nodes has it; none has a thousand CPUs more than it says.
-    let said = ipcmark(["run", "--dry-run", "-m", "pipe", "-p", "cross-node"]);
+    let said = ipcmark(["run", "--dry-run", "pipe", "-p", "cross-node"]);
     if said.code() == 0 {
         assert!(said.out.contains("cross-node"), "{said}");
     } else {
@@ -129,7 +129,7 @@ fn completions_name_the_entries_of_the_registry() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let said = ipcmark(["completions", shell]).expect(0);
         assert!(said.out.contains("ipcmark"), "{shell}: {said}");
-        assert!(said.out.contains("mechanism"), "{shell}: {said}");
+        assert!(said.out.contains("overwrite"), "{shell}: {said}");
     }
     // These two complete values, so that every row can be completed there.
     for shell in ["bash", "zsh"] {
@@ -189,19 +189,19 @@ fn the_schema_describes_the_lines_that_are_written() {
 // Where results go.
 
 #[test]
-fn results_are_never_overwritten_and_a_bad_place_for_them_is_said_before_measuring() {
+fn results_are_overwritten_only_if_asked_for_and_a_bad_place_for_them_is_said_before_measuring() {
     let place = Place::new();
     place.file("old.jsonl", "precious");
     let to = |file: &str| {
-        let said = run(&mut place.ipcmark(["run", "-m", "tsc", "--rounds", "1", "-o", file])).expect(2);
+        let said = run(&mut place.ipcmark(["run", "tsc", "--rounds", "1", "-o", file])).expect(2);
         assert_eq!(said.out, "");
         said.err
     };
     assert_data_eq!(
         to("old.jsonl"),
         str![[r#"
-ipcmark: old.jsonl exists, and results are never overwritten
-  name another file with -o, or remove it
+ipcmark: old.jsonl exists
+  name another file, or replace it with --overwrite
 
 "#]]
     );
@@ -223,14 +223,17 @@ ipcmark: tmp is a directory
 "#]]
     );
     assert!(place.leftovers().is_empty());
+    let line = ["tsc", "--rounds", "1", "--iterations", "9", "-o", "old.jsonl", "--overwrite"];
+    run(&mut place.ipcmark(line)).expect(0);
+    run(&mut place.ipcmark(["report", "old.jsonl"])).expect(0);
 }
 
 #[test]
 fn bad_input_makes_no_results_file() {
     let place = Place::new();
-    run(&mut place.ipcmark(["run", "-m", "pipe", "-p", "cpus=9999,9999", "-o", "new.jsonl"])).expect(2);
+    run(&mut place.ipcmark(["run", "pipe", "-p", "cpus=9999,9999", "-o", "new.jsonl"])).expect(2);
     assert!(!place.path("new.jsonl").exists());
-    let mut homeless = place.ipcmark(["run", "-m", "tsc", "--rounds", "1", "-o", "new.jsonl"]);
+    let mut homeless = place.ipcmark(["run", "tsc", "--rounds", "1", "-o", "new.jsonl"]);
     let said = run(homeless.env("TMPDIR", "/nonexistent"));
     // Whether a run does without names or not: a run that is refused leaves no file that stands in the way of the next.
     assert_eq!(place.path("new.jsonl").exists(), said.code() == 0, "{said}");
@@ -238,8 +241,7 @@ fn bad_input_makes_no_results_file() {
 
 #[test]
 fn a_results_file_that_refuses_is_said_and_what_was_measured_is_shown() {
-    let said =
-        ipcmark(["run", "-m", "tsc", "--rounds", "1", "--iterations", "9", "-o", "/dev/full"]).expect(1);
+    let said = ipcmark(["run", "tsc", "--rounds", "1", "--iterations", "9", "-o", "/dev/full"]).expect(1);
     assert!(said.out.contains("tsc"), "{said}");
     assert!(said.out.contains("the results file is incomplete"), "{said}");
     assert_data_eq!(
@@ -252,10 +254,10 @@ fn a_results_file_that_refuses_is_said_and_what_was_measured_is_shown() {
 fn names_that_are_not_utf8_are_names_all_the_same() {
     let place = Place::new();
     let name = OsStr::from_bytes(b"\xff\xfe.jsonl");
-    let arguments = ["run", "-m", "tsc", "--rounds", "1", "--iterations", "9", "-o"].map(OsStr::new);
+    let arguments = ["run", "tsc", "--rounds", "1", "--iterations", "9", "-o"].map(OsStr::new);
     run(&mut place.ipcmark(arguments.iter().copied().chain([name]))).expect(0);
     run(&mut place.ipcmark([OsStr::new("report"), name])).expect(0);
-    for arguments in [["run", "-m"], ["run", "-s"], ["run", "-w"], ["run", "-p"], ["list", "--json"]] {
+    for arguments in [["run", "-s"], ["run", "-w"], ["run", "-p"], ["list", "--format=json"]] {
         run(&mut place.ipcmark(arguments.map(OsStr::new).iter().copied().chain([name]))).expect(2);
     }
 }
@@ -285,10 +287,11 @@ fn text_in_a_suite_cannot_command_a_terminal() {
 fn pages_and_figures_are_made_and_can_be_made_again() {
     let place = Place::new();
     results_file(&place, "good.jsonl", good());
-    for _ in 0..2 {
-        let said = run(&mut place.ipcmark(["report", "good.jsonl", "--html", "page.html"])).expect(0);
-        assert!(said.out.starts_with("wrote page.html, "), "{said}");
-    }
+    let line = ["report", "good.jsonl", "--html", "page.html"];
+    run(&mut place.ipcmark(line)).expect(0);
+    run(&mut place.ipcmark(line)).expect(2);
+    let said = run(place.ipcmark(line).arg("--overwrite")).expect(0);
+    assert!(said.out.starts_with("wrote page.html, "), "{said}");
     let page = fs::read_to_string(place.path("page.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.len() < 6_000_000);
     assert!(page.contains("ipcmark report good.jsonl --html page.html"), "the command is not on the page");
@@ -298,7 +301,7 @@ fn pages_and_figures_are_made_and_can_be_made_again() {
 }
 
 #[test]
-fn what_is_no_page_is_not_replaced_and_a_bad_place_is_said() {
+fn what_exists_is_not_replaced_and_a_bad_place_is_said() {
     let place = Place::new();
     results_file(&place, "good.jsonl", good());
     let before = fs::read_to_string(place.path("good.jsonl")).unwrap();
@@ -308,8 +311,8 @@ fn what_is_no_page_is_not_replaced_and_a_bad_place_is_said() {
     assert_data_eq!(
         to("--html", "good.jsonl"),
         str![[r#"
-ipcmark: good.jsonl exists and is not a page that ipcmark made
-  name another file, or remove it
+ipcmark: good.jsonl exists
+  name another file, or replace it with --overwrite
 
 "#]]
     );
@@ -359,13 +362,15 @@ fn a_comparison_fails_only_when_b_is_slower_than_is_allowed() {
         run(&mut place.ipcmark(["compare", before, after].iter().chain(more)))
     };
     let slower = compare("a.jsonl", "b.jsonl", &["--fail-above", "50%"]).expect(3);
-    assert!(slower.out.contains("1 slower"), "{slower}");
+    assert!(slower.out.contains("2.0 times as long"), "{slower}");
     compare("a.jsonl", "b.jsonl", &["--fail-above", "0.001%"]).expect(3);
-    compare("a.jsonl", "b.jsonl", &["--fail-above", "50%", "--json"]).expect(3);
+    compare("a.jsonl", "b.jsonl", &["--fail-above", "50%", "--format=json"]).expect(3);
     compare("a.jsonl", "b.jsonl", &[]).expect(0);
-    let faster = compare("b.jsonl", "a.jsonl", &["--fail-above", "1%"]).expect(0);
-    assert!(faster.out.contains("1 faster"), "{faster}");
-    compare("a.jsonl", "a.jsonl", &["--fail-above", "0.001%"]).expect(0);
+    let faster = compare("b.jsonl", "a.jsonl", &["--fail-above", "1%", "--undecided", "pass"]).expect(0);
+    assert!(faster.out.contains("50% less"), "{faster}");
+    // Nothing is known so well.
+    compare("a.jsonl", "a.jsonl", &["--fail-above", "0.001%"]).expect(4);
+    compare("a.jsonl", "a.jsonl", &["--fail-above", "0.001%", "--undecided", "pass"]).expect(0);
 }
 
 #[test]
@@ -376,8 +381,8 @@ fn a_file_is_not_compared_with_a_mechanism() {
         assert_data_eq!(
             run(&mut place.ipcmark(["compare", before, after])).expect(2).err,
             str![[r#"
-ipcmark: '[..]' and '[..]' are not of one kind
-  name two results files, or two mechanisms
+ipcmark: 'pipe' is a mechanism, and 'a.jsonl' a file
+  name two mechanisms, or two results files
 
 "#]]
         );
@@ -392,14 +397,14 @@ ipcmark: '[..]' and '[..]' are not of one kind
 /// Commands that print much and little.
 const PRINTING: [&[&str]; 9] = [
     &["list"],
-    &["list", "--json"],
+    &["list", "--format=json"],
     &["doctor"],
     &["schema"],
     &["man"],
     &["completions", "bash"],
     &["clean"],
     &["report", "good.jsonl"],
-    &["run", "-m", "tsc", "--rounds", "1", "--iterations", "9"],
+    &["run", "tsc", "--rounds", "1", "--iterations", "9"],
 ];
 
 #[test]
@@ -437,8 +442,8 @@ fn a_full_standard_output_is_an_error_and_no_panic() {
 fn nobody_who_reads_standard_error_is_no_reason_to_fail() {
     let place = Place::new();
     for (arguments, code) in [
-        (["run", "-m", "tsc", "--rounds", "1", "--iterations", "9"].as_slice(), 0),
-        (&["run", "-m", "zzz"], 2),
+        (["run", "tsc", "--rounds", "1", "--iterations", "9"].as_slice(), 0),
+        (&["run", "zzz"], 2),
         (&["run", "-s", "0..4"], 2),
         (&["report", "missing"], 2),
     ] {
@@ -491,7 +496,7 @@ fn output_that_is_piped_or_not_to_be_coloured_has_no_escape_codes() {
 fn times_that_no_clock_holds_are_as_good_as_for_ever() {
     let place = Place::new();
     for timeout in ["300000000000y", "584000000000y"] {
-        let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--rounds", "1", "--iterations", "9"];
+        let arguments = ["run", "pipe", "-p", "unpinned", "--rounds", "1", "--iterations", "9"];
         let forever = ["--timeout", timeout, "--time", timeout, "-o", timeout];
         run(&mut place.ipcmark(arguments.iter().chain(&forever))).expect(0);
         common::assert_none_failed(&read(&place.path(timeout)));

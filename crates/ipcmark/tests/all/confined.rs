@@ -88,14 +88,14 @@ fn dockers_seccomp_profile_is_in_force() {
         for command in ["list", "doctor", "clean"] {
             run(ordinary(&place, "./ipcmark").arg(command)).expect(0);
         }
-        let explain = ["explain", "-m", "pipe", "-p", "unpinned", "--time", "1s"];
+        let explain = ["explain", "pipe", "-p", "unpinned", "--time", "1s"];
         let said = run(ordinary(&place, "./ipcmark").args(explain)).expect(0);
         assert!(said.out.contains("perf_event_open"), "what cannot be observed is not said\n{said}");
         let compare =
             ["compare", "pipe", "fifo", "-w", "latency", "-s", "1", "-p", "same-core", "--time", "1s"];
         let said = run(ordinary(&place, "./ipcmark").args(compare)).expect(0);
         assert!(said.out.contains("personality: Operation not permitted"), "{said}");
-        let said = run(ordinary(&place, "./ipcmark").args(compare).arg("--json")).expect(0);
+        let said = run(ordinary(&place, "./ipcmark").args(compare).arg("--format=json")).expect(0);
         let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         let why = pairs[0]["addresses_by_chance"].as_str().unwrap();
         assert!(why.starts_with("personality: Operation not permitted"), "{said}");
@@ -118,7 +118,7 @@ fn the_root_is_read_only() {
     let place = open_place();
     // Everything that can be written but /proc, /dev and /sys, as `docker run --read-only` has it.
     let setup = "mount -o remount,bind,ro / && { mountpoint -q /tmp && mount -o remount,bind,ro /tmp || true; } && ! touch $TMPDIR/x 2>/dev/null";
-    let arguments = ["run", "-m", "pipe", "-m", "fifo", "-s", "1", "-p", "unpinned", "--rounds", "1"];
+    let arguments = ["run", "pipe", "fifo", "-s", "1", "-p", "unpinned", "--rounds", "1"];
     let Some(mut command) = in_namespace(&place, setup, &arguments) else { return };
     let said = run(&mut command).expect(0);
     place.assert_nothing_is_left("after a run on a read-only root");
@@ -127,7 +127,7 @@ fn the_root_is_read_only() {
         run(&mut in_namespace(&place, setup, &[command]).unwrap()).expect(0);
     }
     // Results that cannot be kept are refused before anything is measured.
-    let arguments = ["run", "-m", "pipe", "-o", "results.jsonl"];
+    let arguments = ["run", "pipe", "-o", "results.jsonl"];
     let said = run(&mut in_namespace(&place, setup, &arguments).unwrap()).expect(2);
     assert!(said.err.contains("results.jsonl cannot be written"), "{said}");
 }
@@ -191,7 +191,7 @@ fn measures_all_in(group: &Cgroup) {
     let mut arguments =
         vec!["run", "-s", "1,4096", "-p", "unpinned", "--iterations", "20", "--rounds", "2", "-o"];
     arguments.push("results.jsonl");
-    arguments.extend(MANY.iter().flat_map(|name| ["-m", *name]));
+    arguments.extend(MANY.iter().flat_map(|name| [*name]));
     let said = run(&mut group.ipcmark(&place, &arguments)).expect(0);
     place.assert_nothing_is_left("after a run with a limit");
     let results = read(&place.path("results.jsonl"));
@@ -208,13 +208,12 @@ fn sixteen_processes_are_all_there_may_be() {
             measures_all_in(&group);
             // Pinned, each placement has floors of its own, which are processes too.
             let place = open_place();
-            let pinned = "run -m pipe -m tcp -m unix-stream -m fifo -w latency -s 1 -p same-core -p smt|same-llc --rounds 3 -o results.jsonl";
+            let pinned = "run pipe tcp unix-stream fifo -w latency -s 1 -p same-core -p smt|same-llc --rounds 3 -o results.jsonl";
             run(&mut group.ipcmark(&place, &pinned.split(' ').collect::<Vec<_>>())).expect(0);
             assert_none_failed(&read(&place.path("results.jsonl")));
             // More than there can be: the case fails with the reason, and what was measured is kept.
             let place = open_place();
-            let fan_in =
-                ["run", "-m", "pipe", "-m", "tcp", "--peers", "fan-in=20", "-p", "unpinned", "--rounds", "1"];
+            let fan_in = ["run", "pipe", "tcp", "--peers", "fan-in=20", "-p", "unpinned", "--rounds", "1"];
             let said = run(&mut group.ipcmark(&place, &fan_in)).expect(1);
             assert!(
                 said.out.split_whitespace().collect::<Vec<_>>().join(" ").contains("temporarily unavailable"),
@@ -257,7 +256,7 @@ fn a_cpu_that_is_taken_away_is_named_and_the_run_ends() {
     let _ = fs::write(group.0.join("cpuset.mems"), "0");
     let place = open_place();
     let placement = format!("cpus={second},{second}");
-    let arguments = ["run", "-m", "pipe", "-w", "latency", "-s", "1", "--time", "10m", "-p", &placement];
+    let arguments = ["run", "pipe", "-w", "latency", "-s", "1", "--time", "10m", "-p", &placement];
     let arguments = [&arguments[..], &["--precision", "0.001%", "-o", "results.jsonl"]].concat();
     let mut running = Running::start(&mut group.ipcmark(&place, &arguments));
     assert!(

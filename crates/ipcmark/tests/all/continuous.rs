@@ -35,7 +35,7 @@ fn script(place: &Place, name: &str, arguments: &[&str]) -> Command {
 }
 
 fn compare(place: &Place, arguments: &str) -> Said {
-    let arguments = format!("-m pipe -s 1 -p same-core {arguments}");
+    let arguments = format!("pipe -s 1 -p same-core {arguments}");
     run(script(place, "compare.sh", &[]).env("IPCMARK_ARGUMENTS", arguments))
 }
 

@@ -15,7 +15,7 @@ const ITERATIONS: u64 = 23;
 /// Who owns nothing, on every Linux.
 const NOBODY: u32 = 65_534;
 
-/// The one explanation that `ipcmark explain --json` gave.
+/// The one explanation that `ipcmark explain --format json` gave.
 fn only(said: &Said) -> Value {
     let all: Value = serde_json::from_str(&said.out).unwrap();
     let [one] = all["explanations"].as_array().unwrap().as_slice() else { panic!("{all}") };
@@ -28,7 +28,6 @@ fn of_a_pipe(probes: &str, time: &str) -> Vec<String> {
     let size = SIZE.to_string();
     let words = [
         "explain",
-        "-m",
         "pipe",
         "-s",
         &size,
@@ -38,7 +37,7 @@ fn of_a_pipe(probes: &str, time: &str) -> Vec<String> {
         &iterations,
         "--time",
         time,
-        "--json",
+        "--format=json",
         "--probes",
         probes,
     ];
@@ -215,22 +214,22 @@ fn an_ordinary_user_gets_what_remains_and_is_told_what_grants_the_rest() {
 
 /// Slow: an explanation takes seconds, and more where the host is busy.
 #[test]
-fn a_page_of_it_replaces_a_page_and_nothing_else() {
+fn a_page_of_it_replaces_another_if_it_is_asked_to() {
     let place = Place::new();
     let mut arguments = of_a_pipe("counters", "4s");
     let page = place.path("why.html");
     arguments.extend(["--html".to_owned(), page.display().to_string()]);
-    for _ in 0..2 {
+    for overwrite in [&[][..], &["--overwrite"]] {
         // The text is as it is without a page.
-        only(&run(&mut place.ipcmark(&arguments)).expect(0));
+        only(&run(place.ipcmark(&arguments).args(overwrite)).expect(0));
         let written = fs::read_to_string(&page).unwrap();
-        for text in ["pipe latency 777 same-core", "explain -m pipe -s 777", "cost of the probes"] {
+        for text in ["pipe latency 777 same-core", "explain pipe -s 777", "cost of the probes"] {
             assert!(written.contains(text), "{text}: {written}");
         }
     }
     fs::write(&page, "mine").unwrap();
     let said = run(&mut place.ipcmark(&arguments)).expect(2);
-    assert!(said.err.contains("is not a page that ipcmark made"), "{}", said.err);
+    assert!(said.err.contains("why.html exists"), "{}", said.err);
     assert_eq!((said.out.as_str(), fs::read_to_string(&page).unwrap().as_str()), ("", "mine"));
 }
 
@@ -258,7 +257,7 @@ fn one_mechanism_is_explained_against_another() {
     }
     fs::write(&page, "mine").unwrap();
     let said = run(place.ipcmark(words).arg(&page)).expect(2);
-    assert!(said.err.contains("is not a page that ipcmark made"), "{said}");
+    assert!(said.err.contains("page.html exists"), "{said}");
 }
 
 /// Slow: an explanation takes seconds, and more where the host is busy.

@@ -223,8 +223,7 @@ fn there_may_be_as_many_processes_and_flows_as_is_said_and_no_more() {
 #[test]
 fn what_is_taken_is_predicted_and_advised() {
     let place = Place::new();
-    let what =
-        ["run", "-m", "unix-stream", "-m", "pipe", "-m", "tcp", "-s", "64,128", "-w", "latency,throughput"];
+    let what = ["run", "unix-stream", "pipe", "tcp", "-s", "64,128", "-w", "latency,throughput"];
     let places = ["-p", "same-core", "-p", "same-llc|cross-llc|smt|cross-node", "-p", "unpinned"];
     let effort = ["--iterations", "30", "--rounds", "8", "-o", "costs.jsonl"];
     run(&mut place.ipcmark(what.iter().chain(&places).chain(&effort))).expect(0);
@@ -241,7 +240,7 @@ fn what_is_taken_is_predicted_and_advised() {
         let text = with(line, value);
         assert!(text.contains(value));
         place.file("s.toml", text);
-        let predict = ["predict", "s.toml", "--set", "f=tcp", "--costs", "costs.jsonl", "--json"];
+        let predict = ["predict", "s.toml", "--set", "f=tcp", "--costs", "costs.jsonl", "--format=json"];
         let said = run(&mut place.ipcmark(predict));
         assert!(!is_refusal(&said, field, value), "{field} = {value}: {said}");
         let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
@@ -249,7 +248,7 @@ fn what_is_taken_is_predicted_and_advised() {
     }
     for (field, line, value) in [("size", "size = \"64\"", "1G"), ("rate", "rate = \"100\"", "100M")] {
         place.file("s.toml", with(line, value));
-        let said = run(&mut place.ipcmark(["advise", "s.toml", "-m", "tcp", "--time", "200ms"]));
+        let said = run(&mut place.ipcmark(["advise", "s.toml", "tcp", "--time", "200ms"]));
         assert!(!is_refusal(&said, field, value), "{said}");
     }
 }

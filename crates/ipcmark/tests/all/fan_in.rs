@@ -102,8 +102,8 @@ fn a_delay_in_the_server_is_in_its_own_code_and_in_the_wait_of_the_other_clients
 fn requests_of_all_clients_are_explained_and_probes_are_absent_with_the_reason() {
     let place = Place::new();
     let (clients, iterations) = (3, ITERATIONS.to_string());
-    let words = ["explain", "-m", "unix-stream", "-s", "1", "-p", "same-core", "--peers", "fan-in=3"];
-    let words = words.into_iter().chain(["--iterations", &iterations, "--time", "8s", "--json"]);
+    let words = ["explain", "unix-stream", "-s", "1", "-p", "same-core", "--peers", "fan-in=3"];
+    let words = words.into_iter().chain(["--iterations", &iterations, "--time", "8s", "--format=json"]);
     let said = run(&mut place.ipcmark(words.chain(["--probes", "scheduler,syscalls"]))).expect(0);
     let all: Value = serde_json::from_str(&said.out).unwrap();
     let explanation = &all["explanations"][0];

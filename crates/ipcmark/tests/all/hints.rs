@@ -9,6 +9,7 @@ use crate::restricted::{
     a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is, in_namespace, open_place, ordinary,
     root,
 };
+use mechanisms::registry::CARDS;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ fn said_in(start: &dyn Fn(&Place, &[&str]) -> Option<Command>, arguments: &[&[&s
 /// A run of `spec` in namespaces after `setup`, which must be refused with the hint `doctor`, and what the doctor says there.
 fn refused_and_diagnosed(setup: &str, spec: &str) -> Option<(String, String)> {
     let start = |place: &Place, arguments: &[&str]| in_namespace(place, setup, arguments);
-    let run = ["run", "-m", spec, "-s", "1", "-p", "unpinned", "--rounds", "1"];
+    let run = ["run", spec, "-s", "1", "-p", "unpinned", "--rounds", "1"];
     let mut said = said_in(&start, &[&run, &["doctor"]])?;
     let doctor = said.pop()?.expect(0).out;
     let refusal = said.pop()?;
@@ -53,7 +54,7 @@ fn a_network_without_loopback_is_named_by_the_doctor() {
     if !tried.status.success() {
         return skip(&format!("unshare(1) refuses: {}", tried.err.trim()), otherwise);
     }
-    let run = ["run", "-m", "tcp", "-s", "1", "-p", "unpinned", "--rounds", "1"];
+    let run = ["run", "tcp", "-s", "1", "-p", "unpinned", "--rounds", "1"];
     let said = said_in(&start, &[&run, &["doctor"]]).unwrap();
     let refusal = flat(&format!("{} {}", said[0].out, said[0].err));
     assert!(refusal.contains("'ipcmark doctor'"), "{refusal}");
@@ -90,7 +91,7 @@ fn a_filter_that_forbids_calls_is_named_by_the_doctor() {
     let place = open_place();
     let confined = || {
         refuse([(libc::SYS_io_uring_setup, Vec::new())].into(), libc::EOPNOTSUPP);
-        let ring = ["run", "-m", "pipe-uring", "-s", "1", "-p", "unpinned", "--rounds", "1"];
+        let ring = ["run", "pipe-uring", "-s", "1", "-p", "unpinned", "--rounds", "1"];
         let said = run(ordinary(&place, "./ipcmark").args(ring));
         let refusal = flat(&format!("{} {}", said.out, said.err));
         assert!(refusal.contains("io_uring switched off"), "{said}");
@@ -101,8 +102,8 @@ fn a_filter_that_forbids_calls_is_named_by_the_doctor() {
 }
 
 /// A run of `spec` that is over soon.
-fn short(spec: &str) -> [&str; 9] {
-    ["run", "-m", spec, "-s", "1", "-p", "unpinned", "--rounds", "1"]
+fn short(spec: &str) -> [&str; 8] {
+    ["run", spec, "-s", "1", "-p", "unpinned", "--rounds", "1"]
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn a_call_that_is_not_permitted_is_named_by_the_doctor_and_what_it_is_for_by_the
 #[test]
 fn a_probe_that_is_killed_leads_to_what_the_doctor_says_of_filters() {
     let place = Place::new();
-    let explain = ["explain", "-m", "pipe", "-p", "unpinned", "--time", "1s"];
+    let explain = ["explain", "pipe", "-p", "unpinned", "--time", "1s"];
     let said = run(&mut filtered(&place, libc::SYS_perf_event_open, None, &explain)).expect(0);
     assert!(flat(&said.out).contains("see 'ipcmark doctor'"), "{said}");
     let doctor = run(&mut filtered(&place, libc::SYS_perf_event_open, None, &["doctor"])).expect(0);
@@ -249,6 +250,21 @@ fn a_limit_that_clamped_is_named_by_the_list() {
     assert!(list.out.contains("net.core.wmem_max"), "{list}");
 }
 
+#[test]
+fn how_the_speed_of_the_host_changes_is_told_by_the_doctor() {
+    let said = run(&mut Place::new().ipcmark(["doctor"])).expect(0);
+    assert!(said.out.lines().any(|line| line.contains(" speed: ")), "{said}");
+}
+
+#[test]
+fn what_is_unknown_is_found_in_the_list() {
+    let place = Place::new();
+    let said = run(&mut place.ipcmark(["run", "zzz"])).expect(2);
+    assert!(said.err.contains("more, which 'ipcmark list' shows"), "{said}");
+    let list = run(&mut place.ipcmark(["list"])).expect(0);
+    assert!(CARDS.iter().all(|card| list.out.contains(card.name)), "{list}");
+}
+
 /// Each hint that leads to `doctor` or to `list`, by words of its line in the sources, and the test that follows it.
 const FOLLOWED: &[(&str, fn())] = &[
     (
@@ -261,6 +277,8 @@ const FOLLOWED: &[(&str, fn())] = &[
     ("whether loopback is up", a_network_without_loopback_is_named_by_the_doctor),
     ("POSIX objects lie in", posix_objects_that_cannot_be_made_are_named_by_the_doctor),
     ("const SEE_DOCTOR", a_probe_that_is_killed_leads_to_what_the_doctor_says_of_filters),
+    ("more, which 'ipcmark list' shows", what_is_unknown_is_found_in_the_list),
+    ("See 'ipcmark doctor'.", how_the_speed_of_the_host_changes_is_told_by_the_doctor),
     ("raise the limit that 'ipcmark list NAME' names", a_limit_that_clamped_is_named_by_the_list),
     ("the kernel gave less than was asked for as", a_limit_that_clamped_is_named_by_the_list),
     ("Warning::Unusual", a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is),

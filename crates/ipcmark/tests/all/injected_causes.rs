@@ -32,7 +32,7 @@ fn path(place: &Place, words: &[&str], is_found: impl Fn(&Value) -> bool) -> Opt
     let mut tries = Vec::new();
     for time in TIMES {
         let words = ["explain"].into_iter().chain(words.iter().copied());
-        let words = words.chain(["--time", time, "--probes", "scheduler", "--json"]);
+        let words = words.chain(["--time", time, "--probes", "scheduler", "--format=json"]);
         let said = run(&mut place.ipcmark(words));
         assert!(place.leftovers().is_empty());
         let all: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said}"));
@@ -66,7 +66,7 @@ fn is_refusal(reason: &Value) -> bool {
 
 /// A delay of 50 µs, which is calibrated to 2%, lies in the user code of `side`, and not in that of `other`.
 fn is_found_in_user_code(side: &str, other: &str, inject: &str) {
-    path(&Place::new(), &["-m", "pipe", "--inject", inject, "-s", "1", "-p", "same-core"], |path| {
+    path(&Place::new(), &["pipe", "--inject", inject, "-s", "1", "-p", "same-core"], |path| {
         longest_ns(&of_kind(path, side, "user")) >= 49_000
             && longest_ns(&of_kind(path, other, "user")) < 49_000
     });
@@ -88,7 +88,7 @@ fn a_delay_in_the_server_is_found_in_its_own_code() {
 #[test]
 fn a_sleep_is_found_as_sleep_of_who_sleeps() {
     let place = Place::new();
-    let words = ["-m", "pipe", "--inject", "server:sleep:200us", "-s", "1", "-p", "same-core"];
+    let words = ["pipe", "--inject", "server:sleep:200us", "-s", "1", "-p", "same-core"];
     // The kernel may not record the timer's interrupt of an idle CPU: then the sleep lasts until the switch.
     path(&place, &words, |path| {
         longest_ns(&of_kind(path, "server", "asleep")) >= 190_000
@@ -123,7 +123,7 @@ fn a_task_on_the_same_cpu_is_named() {
     sched_setaffinity(Some(Pid::from_child(&busy.0)), &one).unwrap();
     let placement = format!("cpus={cpu},{cpu}");
     // For so long that the task runs meanwhile.
-    let words = ["-m", "pipe", "-s", "1", "-p", &placement, "--iterations", "2000", "--inject", "10us"];
+    let words = ["pipe", "-s", "1", "-p", &placement, "--iterations", "2000", "--inject", "10us"];
     path(&place, &words, |path| path["tasks"].as_array().unwrap().iter().any(|task| task[0] == NAME));
     drop(busy);
 }
@@ -133,7 +133,7 @@ fn a_task_on_the_same_cpu_is_named() {
 fn a_buffer_that_is_too_small_is_found_in_writes_that_sleep() {
     let place = Place::new();
     let writes_that_sleep = |mechanism| {
-        let path = path(&place, &["-m", mechanism, "-s", "64K", "-p", "same-core"], |_| true)?;
+        let path = path(&place, &[mechanism, "-s", "64K", "-p", "same-core"], |_| true)?;
         let sleeps = ["client", "server"].map(|of| of_kind(&path, of, "until-sleep"));
         // In x86-64, aarch64 and riscv64, read(2) and write(2) differ in their numbers: whose is which, the first call says.
         let of_first =
@@ -152,7 +152,7 @@ fn a_buffer_that_is_too_small_is_found_in_writes_that_sleep() {
 fn memory_that_is_touched_first_is_found_in_page_faults() {
     let place = Place::new();
     let faults = |mechanism| {
-        let words = ["-m", mechanism, "-s", "256K", "-p", "same-core", "--iterations", "2"];
+        let words = [mechanism, "-s", "256K", "-p", "same-core", "--iterations", "2"];
         let path = path(&place, &words, |_| true)?;
         let segments = path["segments"].as_array().unwrap();
         let of_faults = segments.iter().filter(|line| line["place"]["kind"] == "page-fault");

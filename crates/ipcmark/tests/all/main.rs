@@ -26,3 +26,4 @@ mod results_files;
 mod same_trials;
 mod soundness;
 mod terminal;
+mod tutorial;

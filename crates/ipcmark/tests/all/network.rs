@@ -157,7 +157,7 @@ fn a_delay_of_the_network_is_recovered() {
     let untested = "a network with a delay is not measured";
     let Some(hosts) = TwoHosts::new(untested) else { return };
     let place = Place::new();
-    let arguments = ["-m", "tcp", "-m", "udp", "-s", "1", "--iterations", "4", "--rounds", "12"];
+    let arguments = ["tcp", "udp", "-s", "1", "--iterations", "4", "--rounds", "12"];
     // Other work on this host only adds to a time: no round trip is shorter than both delays, and of the shorter delay the fastest is
     // shorter than any of the longer one.
     let mut fastest_ns = [const { BTreeMap::new() }; 2];
@@ -194,7 +194,7 @@ fn the_share_that_a_network_loses_is_within_its_interval() {
     let place = Place::new();
     let mechanism = "udp-unacked:rcvbuf=8M";
     let size = SIZE.to_string();
-    let arguments = ["-m", mechanism, "-w", "throughput", "-s", &size, "--total", "200K", "--rounds", "25"];
+    let arguments = [mechanism, "-w", "throughput", "-s", &size, "--total", "200K", "--rounds", "25"];
     // An interval that holds in 95% of runs holds in one of a few.
     let mut seen = Vec::new();
     while seen.len() < TRIES as usize {
@@ -247,7 +247,7 @@ fn strangers_that_send_datagrams_are_counted() {
     let Some(_relay) = Relay::new(&hosts, Way { delay: HELD, lost_bytes: None }, untested) else { return };
     let (place, ends) = (Place::new(), AtomicBool::new(false));
     let address: Ipv4Addr = format!("10.214.{}.2", hosts.net).parse().unwrap();
-    let arguments = ["-m", "udp", "-s", "1", "--iterations", "1", "--rounds", "5"];
+    let arguments = ["udp", "-s", "1", "--iterations", "1", "--rounds", "5"];
     let turned_away = |nth: u32| {
         let results = results(&hosts, &place, &format!("strangers-{nth}.jsonl"), &arguments);
         assert_none_failed(&results);

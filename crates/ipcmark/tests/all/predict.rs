@@ -28,7 +28,7 @@ fn costs() -> &'static str {
     static COSTS: OnceLock<String> = OnceLock::new();
     COSTS.get_or_init(|| {
         let place = Place::new();
-        let what = ["run", "-m", "pipe", "-m", "unix-stream", "-s", "64", "-w", "latency"];
+        let what = ["run", "pipe", "unix-stream", "-s", "64", "-w", "latency"];
         let places = ["-p", "same-core", "-p", "same-llc|cross-llc|smt|cross-node"];
         let effort = ["--iterations", "30", "--rounds", "8", "-o", "costs.jsonl"];
         // Where there is one CPU alone, the second place is left out.
@@ -53,7 +53,7 @@ fn a_prediction_begins_with_its_sentence_and_a_seed_gives_it_again() {
     assert!(first.out.lines().all(|line| line.chars().count() <= 80), "{}", first.out);
     assert_eq!(predict(&place, &arguments).expect(0).out, first.out);
     assert_ne!(predict(&place, &[&arguments[..], &["--seed", "2"]].concat()).expect(0).out, first.out);
-    let json = predict(&place, &[&arguments[..], &["--json"]].concat()).expect(0).out;
+    let json = predict(&place, &[&arguments[..], &["--format=json"]].concat()).expect(0).out;
     let json: Value = serde_json::from_str(&json).unwrap();
     let trip = &json["prediction"]["flows"][0]["round_trip_ns"];
     let (low, high) = (&trip["ratio_interval"][0], &trip["ratio_interval"][1]);

@@ -112,7 +112,7 @@ fn a_neighbour_who_reads_every_command_line_gets_nothing_overwritten_and_nothing
         fs::set_permissions(&precious, Permissions::from_mode(0o600)).unwrap();
         let proof = place.path("proof");
         let program = format!("id -u > {}\n", proof.display());
-        let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
+        let line = ["run", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
         let rest = [precious.to_str().unwrap(), &program];
         let said = beside_a_neighbour(&place, way, rest, &mut place.ipcmark(line));
         assert!(!proof.exists(), "a neighbour's program ran as user {:?}", fs::read_to_string(&proof));
@@ -130,7 +130,7 @@ fn nothing_is_pushed_where_others_may_rename_what_lies_there() {
     let (place, shared) = (Place::new(), Place::new());
     fs::set_permissions(shared.tmp(), Permissions::from_mode(0o777)).unwrap();
     let via = format!("env TMPDIR={}", shared.tmp().display());
-    let said = run(&mut place.ipcmark(["run", "-m", "tcp", "-s", "1", "--server-via", &via, "--push"]));
+    let said = run(&mut place.ipcmark(["run", "tcp", "-s", "1", "--server-via", &via, "--push"]));
     assert!(said.expect(1).err.contains("others may rename what lies in"));
     assert!(shared.leftovers().is_empty() && place.leftovers().is_empty());
 }
@@ -138,7 +138,7 @@ fn nothing_is_pushed_where_others_may_rename_what_lies_there() {
 /// A run of a minute with a pushed copy, which has a sample.
 fn begun(place: &Place) -> Running {
     let output = place.path("begun.jsonl");
-    let line = ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--server-via", "env", "--push", "-o"];
+    let line = ["run", "tcp", "-s", "1", "--time", "60s", "--server-via", "env", "--push", "-o"];
     let running = Running::start(place.ipcmark(line).arg(&output));
     let begun = || fs::read_to_string(&output).is_ok_and(|text| text.contains("\"type\":\"sample\""));
     assert!(wait_until(GONE_WITHIN, begun), "no sample came");
@@ -196,7 +196,7 @@ fn what_is_left_when_all_are_killed_at_once_is_for_clean_which_leaves_a_living_c
 #[test]
 fn a_copy_under_way_goes_with_its_coordinator() {
     let (place, via) = open_place();
-    let line = ["run", "-m", "tcp", "-s", "1", "--server-via", &via, "--push"];
+    let line = ["run", "tcp", "-s", "1", "--server-via", &via, "--push"];
     let running = Running::start(&mut place.ipcmark(line));
     assert!(wait_until(GONE_WITHIN, || copies(&place) == 1), "nothing is pushed");
     running.kill();
@@ -218,7 +218,7 @@ fn a_copy_is_pushed_by_the_tools_of_busybox() {
         symlink(busybox, tools.join(tool)).unwrap();
     }
     let (output, via) = (place.path("one.jsonl"), format!("env PATH={}", tools.display()));
-    let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push", "-o"];
+    let line = ["run", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push", "-o"];
     run(place.ipcmark(line).arg(&output)).expect(0);
     assert_none_failed(&read(&output));
     assert!(asked(&read(&output)).all(|record| !record.samples.is_empty()));
@@ -246,7 +246,7 @@ fn a_copy_is_pushed_by_a_command_that_ends_the_input_with_the_output() {
     let whole = fs::metadata(IPCMARK).unwrap().len();
     assert!(copied("sh -c 'exec >copy; sleep 1; cat'") < whole);
     assert_eq!(copied("tee copy"), whole);
-    let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
+    let line = ["run", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
     run(&mut hosts.ipcmark(&place, &line)).expect(0);
 }
 
@@ -260,7 +260,7 @@ fn a_copy_that_arrives_in_part_or_with_something_else_is_not_run() {
         ("true", "the command ended before the copy was held"),
     ] {
         fs::write(place.path("via.sh"), words).unwrap();
-        let line = ["run", "-m", "tcp", "-s", "1", "--server-via", "sh via.sh", "--push"];
+        let line = ["run", "tcp", "-s", "1", "--server-via", "sh via.sh", "--push"];
         let said = run(&mut place.ipcmark(line)).expect(1);
         assert!(said.err.contains(says), "{words}: {}", said.err);
         place.assert_nothing_is_left("a push that failed");
@@ -271,7 +271,7 @@ fn a_copy_that_arrives_in_part_or_with_something_else_is_not_run() {
 fn a_copy_is_pushed_for_the_run_and_removed() {
     let Some(hosts) = TwoHosts::new("pushing the program is not tested") else { return };
     let (place, via) = (Place::new(), hosts.via());
-    let line = ["run", "-m", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
+    let line = ["run", "tcp", "-s", "1", "--rounds", "1", "--server-via", &via, "--push"];
     run(&mut hosts.ipcmark(&place, &line)).expect(0);
     place.assert_nothing_is_left("a run with a pushed copy");
 }

@@ -237,10 +237,10 @@ fn what_is_said_fits_the_terminal_and_files_are_made() {
     let [svg, html] = ["a.svg", "a.html"].map(|name| fs::read_to_string(place.path(name)).unwrap());
     assert!(svg.starts_with("<?xml") && svg.contains("seq") && svg.trim_end().ends_with("</svg>"));
     assert!(html.contains("seq-cat pipe") && !html.contains("<script"));
-    // A scenario is never overwritten.
+    // A scenario is overwritten only if that is asked for.
     let before = fs::read(place.path("a.toml")).unwrap();
     let again = run(&mut place.ipcmark(["record", "-o", "a.toml", "--", "true"])).expect(2);
-    assert!(again.err.contains("never overwritten"), "{again}");
+    assert!(again.err.contains("a.toml exists"), "{again}");
     assert_eq!(fs::read(place.path("a.toml")).unwrap(), before);
 }
 

@@ -109,8 +109,7 @@ pub fn results(hosts: &TwoHosts, place: &Place, name: &str, arguments: &[&str]) 
 fn two_namespaces_are_measured_as_two_hosts_and_what_does_not_reach_so_far_is_dropped() {
     let Some(hosts) = TwoHosts::new("measuring between two hosts is not tested") else { return };
     let place = Place::new();
-    let arguments =
-        "-m tcp -m udp -m tcp-zerocopy -m pipe -w latency,throughput,connect -s 64 --rounds 2 --check";
+    let arguments = "tcp udp tcp-zerocopy pipe -w latency,throughput,connect -s 64 --rounds 2 --check";
     let arguments: Vec<&str> = arguments.split(' ').collect();
     let results = results(&hosts, &place, "one.jsonl", &arguments);
     assert_none_failed(&results);
@@ -168,8 +167,7 @@ fn the_client_may_be_the_one_that_a_command_reaches_and_addresses_may_be_of_ipv6
     let place = Place::new();
     let server = format!("fd00:213:{}::1", hosts.net);
     let (output, via) = (place.path("six.jsonl"), hosts.via());
-    let line =
-        ["run", "-m", "tcp", "-m", "udp", "-s", "1", "--rounds", "1", "--client-via", &via, "--via-program"];
+    let line = ["run", "tcp", "udp", "-s", "1", "--rounds", "1", "--client-via", &via, "--via-program"];
     let rest = [IPCMARK, "--server-address", &server, "-o", output.to_str().unwrap()];
     run(&mut hosts.ipcmark(&place, &[&line[..], &rest[..]].concat())).expect(0);
     let results = read(&output);
@@ -191,7 +189,7 @@ fn an_address_of_one_link_is_found_and_may_be_named_with_the_clients_interface()
         }
     }
     let place = Place::new();
-    let measured = ["-m", "tcp", "-m", "udp", "-w", "latency,connect", "-s", "1", "--rounds", "1"];
+    let measured = ["tcp", "udp", "-w", "latency,connect", "-s", "1", "--rounds", "1"];
     let named = [&measured[..], &["--server-address", "fe80::2%eth0"]].concat();
     for (name, arguments) in [("found", &measured[..]), ("named", &named)] {
         let results = results(&hosts, &place, name, arguments);
@@ -225,7 +223,7 @@ fn the_wall_of_a_container_is_crossed_by_the_network_and_by_names_in_a_shared_di
         ("pipe", "sent a descriptor"),
     ];
     for mechanism in crossing.into_iter().chain(stopped.map(|(name, _)| name)) {
-        arguments.extend(["-m", mechanism]);
+        arguments.push(mechanism);
     }
     run(&mut hosts.ipcmark(&place, &arguments)).expect(0);
     place.assert_nothing_is_left("a run across a container's wall");
@@ -244,7 +242,7 @@ fn the_wall_of_a_container_is_crossed_by_the_network_and_by_names_in_a_shared_di
     );
     let output = place.path("hidden.jsonl");
     let line = ["run", "--server-via", &hidden, "--via-program", IPCMARK, "-o", output.to_str().unwrap()];
-    let rest = ["-s", "1", "--rounds", "2", "-m", "tcp", "-m", "fifo"];
+    let rest = ["-s", "1", "--rounds", "2", "tcp", "fifo"];
     run(&mut hosts.ipcmark(&place, &[&line[..], &rest[..]].concat())).expect(0);
     let results = read(&output);
     assert_none_failed(&results);
@@ -259,8 +257,8 @@ fn names_are_found_by_a_side_in_the_same_namespaces() {
     let mut arguments =
         vec!["run", "--server-via", "env", "--via-program", IPCMARK, "-s", "1", "--rounds", "2"];
     let named = ["unix-stream:name=path", "unix-stream:name=abstract", "fifo", "sysv-msg", "sysv-sem"];
-    named.iter().for_each(|name| arguments.extend(["-m", name]));
-    arguments.extend(["-m", "eventfd", "-w", "latency,connect", "-o", path.to_str().unwrap()]);
+    arguments.extend(named.iter());
+    arguments.extend(["eventfd", "-w", "latency,connect", "-o", path.to_str().unwrap()]);
     run(&mut place.ipcmark(&arguments)).expect(0);
     place.assert_nothing_is_left("a run through a command");
     let results = read(&path);
@@ -277,7 +275,7 @@ fn virtual_sockets_are_measured_through_a_command_or_dropped_with_the_reason() {
     let (place, output) = (Place::new(), "vsock.jsonl");
     let path = place.path(output);
     let via = ["run", "--server-via", "env", "--via-program", IPCMARK, "-o", path.to_str().unwrap()];
-    let rest = "-m vsock -m tcp -w latency,throughput,connect -s 64 --rounds 2 --check";
+    let rest = "vsock tcp -w latency,throughput,connect -s 64 --rounds 2 --check";
     let rest: Vec<&str> = rest.split(' ').collect();
     run(&mut place.ipcmark([&via[..], &rest[..]].concat())).expect(0);
     place.assert_nothing_is_left("a run of virtual sockets through a command");
@@ -326,7 +324,7 @@ fn the_rate_of_a_link_is_recovered() {
         &hosts,
         &place,
         "rate.jsonl",
-        &["-m", "tcp", "-w", "throughput", "-s", "64K", "--total", "4M", "--rounds", "3"],
+        &["tcp", "-w", "throughput", "-s", "64K", "--total", "4M", "--rounds", "3"],
     );
     let record = asked(&results).next().unwrap();
     let bytes: f64 = record.samples.iter().map(|sample| sample.iterations as f64 * 65_536.0).sum();
@@ -340,7 +338,7 @@ fn the_rate_of_a_link_is_recovered() {
 #[test]
 fn whoever_is_killed_nothing_is_left_and_samples_are_kept() {
     let Some(hosts) = TwoHosts::new("deaths between two hosts are not tested") else { return };
-    let (via, args) = (hosts.via(), ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s"]);
+    let (via, args) = (hosts.via(), ["run", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s"]);
     let start = |place: &Place, output: &Path| {
         let more = ["--server-via", &via, "--via-program", IPCMARK, "-o", output.to_str().unwrap()];
         let running = Running::start(&mut hosts.ipcmark(place, &[&args[..], &more[..]].concat()));
@@ -380,8 +378,7 @@ fn whoever_is_killed_nothing_is_left_and_samples_are_kept() {
 fn a_stopped_coordinator_is_missed_by_the_endpoint_elsewhere() {
     let Some(hosts) = TwoHosts::new("the silence of a coordinator is not tested") else { return };
     let (place, via) = (Place::new(), hosts.via());
-    let line =
-        ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--server-via", &via, "--via-program", IPCMARK];
+    let line = ["run", "tcp", "-s", "1", "--time", "60s", "--server-via", &via, "--via-program", IPCMARK];
     let running = Running::start(&mut hosts.ipcmark(&place, &line));
     let elsewhere = || place.processes().iter().filter(|process| is_elsewhere(process)).count();
     assert!(wait_until(GONE_WITHIN, || elsewhere() > 0));
@@ -396,15 +393,10 @@ fn a_stopped_coordinator_is_missed_by_the_endpoint_elsewhere() {
 #[test]
 fn a_command_that_reaches_nothing_is_refused_with_what_it_says() {
     let place = Place::new();
-    let said = run(&mut place.ipcmark(["run", "-m", "tcp", "--server-via", "echo Welcome to"])).expect(2);
+    let said = run(&mut place.ipcmark(["run", "tcp", "--server-via", "echo Welcome to"])).expect(2);
     assert!(said.err.contains("Welcome to") && said.err.contains("--via-program"), "{said}");
-    let said = run(&mut place.ipcmark([
-        "run",
-        "-m",
-        "tcp",
-        "--server-via",
-        "sh -c 'echo no such host >&2; exit 255'",
-    ]));
+    let said =
+        run(&mut place.ipcmark(["run", "tcp", "--server-via", "sh -c 'echo no such host >&2; exit 255'"]));
     assert!(said.expect(2).err.contains("no such host"));
     place.assert_nothing_is_left("a command that reaches nothing");
 }
@@ -467,7 +459,7 @@ fn a_cut_link_under_ssh_ends_both_sides() {
 
     let output = place.path("cut.jsonl");
     let arguments =
-        ["run", "-m", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s", "-o", output.to_str().unwrap()];
+        ["run", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s", "-o", output.to_str().unwrap()];
     let pushed = ["--server-via", &via, "--push"];
     let running = Running::start(&mut hosts.ipcmark(&place, &[&arguments[..], &pushed[..]].concat()));
     let begun =

@@ -33,7 +33,7 @@ fn scenario(processes: &[&str], flows: &[(&str, &str, &str, &str, &str)]) -> Str
 fn replayed(text: &str, time: &str) -> Value {
     let place = Place::new();
     place.file("s.toml", text);
-    let said = run(&mut place.ipcmark(["replay", "s.toml", "--json", "--time", time])).expect(0);
+    let said = run(&mut place.ipcmark(["replay", "s.toml", "--format=json", "--time", time])).expect(0);
     place.assert_nothing_is_left("after a replay");
     serde_json::from_str(&said.out).unwrap()
 }
@@ -138,7 +138,7 @@ fn two_scenarios_are_compared_in_turn() {
     place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "tcp", more)]));
     place.file("other.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", more)]));
     for against in ["f=unix-stream:sndbuf=64K,rcvbuf=64K", "other.toml"] {
-        let arguments = ["replay", "s.toml", "--json", "--time", "1s", "--against", against];
+        let arguments = ["replay", "s.toml", "--format=json", "--time", "1s", "--against", against];
         let said = run(&mut place.ipcmark(arguments)).expect(0);
         let both: Value = serde_json::from_str(&said.out).unwrap();
         let ratio = both["flows"][0]["rate"]["mean"].as_f64().unwrap();
@@ -245,7 +245,7 @@ fn a_replay_in_which_no_message_went_is_no_success() {
     let place = Place::new();
     let late = "size = \"64\"\nreply = \"64\"\nthink_time = \"5s\"";
     place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", late)]));
-    for more in [&["--json"][..], &["--against", "f=unix-stream"]] {
+    for more in [&["--format=json"][..], &["--against", "f=unix-stream"]] {
         let replay = ["replay", "s.toml", "--time", "200ms", "--timeout", "300s"];
         let said = run(&mut place.ipcmark(replay.iter().chain(more))).expect(1);
         assert!(said.err.contains("no message went in the time that was measured"), "{said}");
@@ -360,7 +360,7 @@ fn any_valid_scenario_starts_runs_and_ends() {
         let text = any_scenario(&mut SmallRng::seed_from_u64(seed));
         let place = Place::new();
         place.file("s.toml", &text);
-        let said = run(&mut place.ipcmark(["replay", "s.toml", "--time", "200ms", "--json"]));
+        let said = run(&mut place.ipcmark(["replay", "s.toml", "--time", "200ms", "--format=json"]));
         assert_eq!(said.status.code(), Some(0), "seed {seed}\n{said}\n{text}");
         let replay: Value = serde_json::from_str(&said.out).unwrap();
         assert!(replay["slices"].as_u64().unwrap() > 0, "seed {seed}\n{text}");
@@ -373,7 +373,7 @@ fn what_the_kernel_granted_instead_is_said() {
     let place = Place::new();
     let more = "size = \"64\"\nreply = \"64\"";
     place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "unix-stream:sndbuf=1G", more)]));
-    let said = run(&mut place.ipcmark(["replay", "s.toml", "--json", "--time", "200ms"])).expect(0);
+    let said = run(&mut place.ipcmark(["replay", "s.toml", "--format=json", "--time", "200ms"])).expect(0);
     let replay: Value = serde_json::from_str(&said.out).unwrap();
     let settings = replay["flows"][0]["settings"].as_array().unwrap();
     let clamped: Vec<_> = settings.iter().filter(|setting| setting["clamped"] == true).collect();
@@ -395,7 +395,7 @@ fn processes_that_were_moved_are_named() {
     place.file("s.toml", text.replacen("name = \"a\"", &format!("name = \"a\"\ncpus = [{first}]"), 1));
     let mut elsewhere = CpuSet::new();
     elsewhere.set(second as usize);
-    for more in [&[][..], &["--json"]] {
+    for more in [&[][..], &["--format=json"]] {
         let mut running = Running::start(place.ipcmark(["replay", "s.toml", "--time", "4s"]).args(more));
         // Whichever thread of whichever process there is, at any time, so that slices of some are under way or still to come.
         while running.lives() {

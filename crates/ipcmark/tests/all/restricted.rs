@@ -133,7 +133,6 @@ pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     };
     let said = as_lodger(&[
         "run",
-        "-m",
         "pipe",
         "-s",
         "64K",
@@ -149,9 +148,9 @@ pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     // What is printed where no record is shown. The ratio is known after some trials, whatever its time.
     let others = [
         "compare pipe unix-stream -s 64K -w throughput -p unpinned --time 60s",
-        "advise --pattern stream --size 64K -m pipe --time 20s",
-        "explain -m pipe -s 64K -w throughput -p unpinned --probes counters --time 5s",
-        "explain -m pipe -s 64K -w throughput -p unpinned --against unix-stream --time 8s",
+        "advise --pattern stream --size 64K pipe --time 20s",
+        "explain pipe -s 64K -w throughput -p unpinned --probes counters --time 5s",
+        "explain pipe -s 64K -w throughput -p unpinned --against unix-stream --time 8s",
         "predict scenario.toml --set all=unix-stream --measure 15s",
     ];
     fs::write(place.path("scenario.toml"), THROUGH_A_PIPE).unwrap();
@@ -183,11 +182,11 @@ pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
     assert!(doctor.contains("pipe-pages: a new pipe of this user holds 8K, not 64K"), "{doctor}");
 }
 
-/// `-m NAME` for every mechanism that works here for whoever runs the tests.
+/// `NAME` for every mechanism that works here for whoever runs the tests.
 fn every_mechanism() -> Vec<&'static str> {
     let works = |name| matches!(registry::probe(name, &Params::default()), Some(Support::Yes { .. }));
     let mechanisms = CARDS.iter().filter(|card| card.kind != CardKind::Operation && works(card.name));
-    mechanisms.flat_map(|card| ["-m", card.name]).collect()
+    mechanisms.map(|card| card.name).collect()
 }
 
 /// The arguments of a short run over every mechanism.
@@ -256,7 +255,7 @@ fn descriptors_are_few() {
 fn descriptors_are_too_few() {
     for limit in 3..12 {
         let place = open_place();
-        let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
+        let arguments = ["run", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
         let said = run(&mut after(&place, &format!("ulimit -n {limit}"), &arguments));
         place.assert_nothing_is_left("after a run that was out of descriptors");
         let all = format!("{}{}", said.out, said.err);
@@ -280,7 +279,7 @@ fn descriptors_are_too_few() {
 fn names_have_no_place_to_go() {
     for home in ["/proc", "/nonexistent"] {
         let place = open_place();
-        let short = ["run", "-m", "pipe", "-m", "fifo", "-s", "1", "-p", "unpinned", "--rounds", "1"];
+        let short = ["run", "pipe", "fifo", "-s", "1", "-p", "unpinned", "--rounds", "1"];
         let said = run(ordinary(&place, "./ipcmark").env("TMPDIR", home).args(short)).expect(0);
         // What needs no name is measured and listed as working, and what does is not.
         assert!(said.out.contains("pipe"), "{said}");
@@ -302,7 +301,7 @@ fn processes_are_too_many() {
         return;
     }
     let place = open_place();
-    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
+    let arguments = ["run", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
     let mut command = ordinary(&place, "prlimit");
     let said = run(command.args(["--nproc=1", "./ipcmark"]).args(arguments)).expect(1);
     place.assert_nothing_is_left("after a run that was out of processes");
@@ -331,7 +330,7 @@ fn one_cpu_is_allowed() {
     let place = open_place();
     let cpu = harness::host::topology::allowed()[0];
     let mut arguments = short_run();
-    arguments.extend(["-m", "pipe:wait=spin", "-p", "same-core", "-p", "same-llc", "-p", "unpinned"]);
+    arguments.extend(["pipe:wait=spin", "-p", "same-core", "-p", "same-llc", "-p", "unpinned"]);
     let mut command = ordinary(&place, "taskset");
     command.args(["-c", &cpu.to_string(), "./ipcmark"]).args(arguments);
     let (results, _) = measures_what_it_can(&place, &mut command);
@@ -374,7 +373,7 @@ fn sysfs_is_not_mounted() {
     assert_eq!(header.clock.source, ClockSource::MonotonicRaw, "{}", header.clock.reason);
     assert!(header.clock.reason.contains("does not say by which clock"), "{}", header.clock.reason);
     assert!(header.host.caches_bytes.known().is_none() && header.host.governor.known().is_none());
-    let arguments = ["run", "--dry-run", "-m", "pipe", "-p", "same-core", "-p", "same-llc"];
+    let arguments = ["run", "--dry-run", "pipe", "-p", "same-core", "-p", "same-llc"];
     let said = run(&mut in_namespace(&place, setup, &arguments).unwrap()).expect(0);
     assert!(said.out.contains("case   pipe latency 1 same-core"), "{said}");
     assert!(said.out.contains("not    pipe latency same-llc: "), "{said}");
@@ -396,7 +395,7 @@ fn shared_memory_has_no_file_system() {
 fn procfs_is_not_mounted() {
     let place = open_place();
     let setup = "mount -t tmpfs none /proc";
-    let arguments = ["run", "-m", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
+    let arguments = ["run", "pipe", "-p", "unpinned", "--iterations", "20", "--rounds", "1"];
     let Some(mut command) = in_namespace(&place, setup, &arguments) else { return };
     // Endpoints are this very program again, which only /proc can name: without it there is no run.
     let said = run(&mut command).expect(1);
@@ -436,7 +435,7 @@ fn clean_leaves_alone_what_other_users_made() {
 fn a_directory_in_which_others_rename_is_not_used() {
     let place = open_place();
     fs::set_permissions(place.tmp(), fs::Permissions::from_mode(0o777)).unwrap();
-    let short = ["run", "-m", "pipe", "-m", "fifo", "-s", "1", "-p", "unpinned", "--rounds", "1"];
+    let short = ["run", "pipe", "fifo", "-s", "1", "-p", "unpinned", "--rounds", "1"];
     let said = run(ordinary(&place, "./ipcmark").args(short)).expect(0);
     let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("other users may rename and remove what lies in"), "{said}");

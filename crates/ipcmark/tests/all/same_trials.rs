@@ -71,7 +71,7 @@ fn explained(probe: &str, command: impl Fn(&Place) -> Command) -> (Place, Said) 
     loop {
         let (place, time) = (Place::new(), times.next().unwrap());
         let words = format!(
-            "explain -m pipe -s {SIZE} -p same-core --iterations {ITERATIONS} --time {time} --probes {probe} --json"
+            "explain pipe -s {SIZE} -p same-core --iterations {ITERATIONS} --time {time} --probes {probe} --format=json"
         );
         let said = run(command(&place).arg(IPCMARK).args(words.split(' ')));
         let had_time = [&said.err, &said.out].iter().all(|text| !text.contains("there was no time"));

@@ -67,8 +67,7 @@ fn slices_of_endpoints_that_were_moved_are_counted_and_not_measured() {
     };
     let place = Place::new();
     let placement = format!("cpus={first},{first}");
-    let arguments =
-        ["run", "-m", "pipe", "-w", "latency", "-s", "1", "--time", "4s", "-o", "results.jsonl", "-p"];
+    let arguments = ["run", "pipe", "-w", "latency", "-s", "1", "--time", "4s", "-o", "results.jsonl", "-p"];
     let mut running = Running::start(place.ipcmark(arguments).arg(&placement));
     let mut elsewhere = CpuSet::new();
     elsewhere.set(second);
@@ -95,7 +94,7 @@ fn slices_of_endpoints_that_were_moved_are_counted_and_not_measured() {
 fn the_kernel_sees_as_many_messages_as_a_sample_says() {
     let arguments = |mechanism: &str| {
         let of = |text: &str| text.to_owned();
-        [of("-m"), of(mechanism), of("-s"), SIZE.to_string(), of("-p"), of("same-core")]
+        [of(mechanism), of("-s"), SIZE.to_string(), of("-p"), of("same-core")]
             .into_iter()
             .chain([
                 of("--iterations"),
@@ -189,7 +188,7 @@ fn an_injected_delay_is_recovered() {
     let mut seen = Vec::new();
     for _ in 0..TRIES {
         let place = Place::new();
-        let arguments = ["-m", "null:delay=10us", "-p", "same-core", "--iterations", "200", "--rounds", "20"];
+        let arguments = ["null:delay=10us", "-p", "same-core", "--iterations", "200", "--rounds", "20"];
         let (results, _) = measured(&place, &arguments);
         // Load only adds, so that the smallest trial is the one nearest to the truth.
         let (delayed, plain) = (least(&results, "null", true), least(&results, "null", false));
@@ -206,7 +205,7 @@ fn an_injected_delay_is_recovered() {
 
 #[test]
 fn a_delay_that_is_doubled_is_seen_by_a_comparison() {
-    let arguments = ["compare", "null:delay=20us", "null:delay=40us", "-p", "same-core", "--json"];
+    let arguments = ["compare", "null:delay=20us", "null:delay=40us", "-p", "same-core", "--format=json"];
     let said =
         run(Place::new().ipcmark(arguments).args(["--precision", "5%", "--fail-above", "50%"])).expect(3);
     let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
@@ -216,8 +215,8 @@ fn a_delay_that_is_doubled_is_seen_by_a_comparison() {
 #[test]
 fn of_two_builds_each_mechanism_is_compared_with_itself() {
     let place = Place::new();
-    let mut command = place.ipcmark(["compare", "--against", IPCMARK, "--time", "1s", "--json"]);
-    command.args(["-m", "pipe", "-m", "eventfd", "-w", "latency", "-s", "1", "-p", "same-core"]);
+    let mut command = place.ipcmark(["compare", "--against", IPCMARK, "--time", "1s", "--format=json"]);
+    command.args(["pipe", "eventfd", "-w", "latency", "-s", "1", "-p", "same-core"]);
     let said = run(&mut command).expect(0);
     let pairs: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let names: Vec<&str> =
@@ -237,9 +236,9 @@ fn working() -> Vec<&'static Card> {
 /// The workloads of two endpoints.
 const BETWEEN_TWO: &str = "latency,throughput,transfer,connect,session";
 
-/// `-m NAME` for every mechanism that works here.
+/// `NAME` for every mechanism that works here.
 fn every_mechanism() -> Vec<&'static str> {
-    working().into_iter().flat_map(|card| ["-m", card.name]).collect()
+    working().into_iter().map(|card| card.name).collect()
 }
 
 /// Slow: it measures every mechanism, or for some seconds.
@@ -354,7 +353,7 @@ fn several_peers_share_their_iterations_in_every_mechanism() {
 #[test]
 fn one_client_sends_every_message_to_every_server() {
     let place = Place::new();
-    let arguments = ["-m", "unix-seqpacket", "-w", "latency", "-p", "unpinned", "--peers", "fan-out=3"];
+    let arguments = ["unix-seqpacket", "-w", "latency", "-p", "unpinned", "--peers", "fan-out=3"];
     let size = SIZE.to_string();
     let further = ["-s", &size, "--iterations", "23", "--rounds", "1", "-o", "results.jsonl"];
     if !has("strace", "strace", "the messages of several peers are not counted") {
@@ -385,7 +384,7 @@ fn one_client_sends_every_message_to_every_server() {
 #[test]
 fn what_a_session_is_made_of_is_counted() {
     let place = Place::new();
-    let arguments = ["-m", "unix-dgram", "-m", "file-pass", "-w", "session:3x2", "-s", "4096"];
+    let arguments = ["unix-dgram", "file-pass", "-w", "session:3x2", "-s", "4096"];
     let further = ["-p", "unpinned", "--iterations", "7", "--rounds", "1", "--check"];
     let (results, said) = measured(&place, &[&arguments[..], &further].concat());
     assert_none_failed(&results);
@@ -410,7 +409,7 @@ fn an_idle_think_time_is_no_part_of_an_iteration() {
         [("null", "20ms", "same-core"), ("pipe", "20ms-cold", "same-llc|smt")]
     {
         let place = Place::new();
-        let which = ["-m", mechanism, "-w", "latency", "-p", cpus, "--think-time", think_time];
+        let which = [mechanism, "-w", "latency", "-p", cpus, "--think-time", think_time];
         let (results, said) =
             measured(&place, &[&which[..], &["--iterations", "3", "--rounds", "1"]].concat());
         let paced = asked(&results).next().unwrap();
@@ -426,7 +425,7 @@ fn a_rate_is_kept_or_said_to_be_missed() {
     let place = Place::new();
     let common = ["-w", "latency", "-p", "same-core", "--rounds", "1", "--rate"];
     let seldom = ["50", "--iterations", "50", "-o", "kept.jsonl"];
-    let said = run(&mut place.ipcmark([&["run", "-m", "null"][..], &common, &seldom].concat()));
+    let said = run(&mut place.ipcmark([&["run", "null"][..], &common, &seldom].concat()));
     let results = read(&place.path("kept.jsonl"));
     let kept = asked(&results).next().unwrap();
     let schedule = kept.samples[0].schedule.unwrap();
@@ -439,7 +438,7 @@ fn a_rate_is_kept_or_said_to_be_missed() {
 
     // An iteration of 2 ms cannot be had 1000 times a second: half of the rate is achieved, and the last iterations are late.
     let often = ["1k", "--iterations", "200", "-o", "missed.jsonl"];
-    let arguments = [&["run", "-m", "null:delay=2ms"][..], &common, &often].concat();
+    let arguments = [&["run", "null:delay=2ms"][..], &common, &often].concat();
     let said = run(&mut place.ipcmark(arguments)).expect(1);
     let results = read(&place.path("missed.jsonl"));
     let missed = asked(&results).next().unwrap();
@@ -487,11 +486,8 @@ fn every_byte_can_be_checked_in_the_timed_phases() {
 fn what_was_shown_is_what_is_kept() {
     let place = Place::new();
     let arguments = [
-        "-m",
         "pipe",
-        "-m",
         "unix-dgram",
-        "-m",
         "syscall",
         "-w",
         "latency,throughput,transfer,cost",
@@ -510,8 +506,7 @@ fn what_was_shown_is_what_is_kept() {
     assert_none_failed(&results);
     let shown = run(&mut place.ipcmark(["report", "results.jsonl"])).expect(0);
     // Where the file lies is known to the run that wrote it alone.
-    let kept: Vec<&str> =
-        said.out.lines().filter(|line| line.trim() != "note        kept in results.jsonl").collect();
+    let kept: Vec<&str> = said.out.lines().filter(|line| *line != "Note: kept in results.jsonl").collect();
     assert_eq!(shown.out.lines().collect::<Vec<_>>(), kept);
 
     let told = results.records.clone();
@@ -529,7 +524,6 @@ fn what_was_shown_is_what_is_kept() {
 fn records_hold_together() {
     let place = Place::new();
     let arguments = [
-        "-m",
         "pipe",
         "-w",
         "latency,throughput",

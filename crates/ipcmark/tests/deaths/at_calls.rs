@@ -221,7 +221,7 @@ fn deaths(mechanisms: &[Row], which: Which, slow: Slow, at: At) -> Vec<Killed> {
     command.args(["--iterations", ITERATIONS, "--timeout", TIMEOUT, "--time", "10m"]);
     command.args(["-w", &mechanisms[0].workload.to_string()]);
     for mechanism in mechanisms {
-        command.args(["-m", &mechanism.spec]);
+        command.args([&mechanism.spec]);
     }
     // Cargo's has so many directories that the loader's search of them looks like iterations.
     command.env_remove("LD_LIBRARY_PATH");

@@ -74,7 +74,7 @@ fn run_of(place: &Place, mechanisms: &[&str]) -> Command {
     let mut command = place.ipcmark(["run", "-s", "64", "-p", "unpinned", "-o"]);
     command.arg(place.path("results.jsonl"));
     for mechanism in mechanisms {
-        command.args(["-m", mechanism]);
+        command.arg(mechanism);
     }
     command
 }
@@ -333,7 +333,7 @@ fn a_killed_explanation_leaves_nothing_behind() {
     let _alone = ALONE.lock();
     repeat(6, || {
         let place = Place::new();
-        let mut command = place.ipcmark(["explain", "-m", "fifo", "-p", "unpinned", "--time", "2s"]);
+        let mut command = place.ipcmark(["explain", "fifo", "-p", "unpinned", "--time", "2s"]);
         let running = Running::start(command.args(["--probes", "ptrace,scheduler,faults,counters"]));
         // The first half measures without probes, the second with them.
         sleep(random_ms(1900));
@@ -348,7 +348,7 @@ fn a_killed_explanation_leaves_nothing_behind() {
 fn an_explanation_that_is_interrupted_says_what_it_has() {
     let _alone = ALONE.lock();
     let place = Place::new();
-    let mut command = place.ipcmark(["explain", "-m", "pipe", "-p", "unpinned", "--time", "10m"]);
+    let mut command = place.ipcmark(["explain", "pipe", "-p", "unpinned", "--time", "10m"]);
     let running = Running::start(&mut command);
     a_trial_ended(running.pid());
     running.signal(Signal::INT);

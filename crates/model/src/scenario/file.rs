@@ -96,8 +96,9 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 impl Scenario {
     /// Parses a scenario file against the cards of the registry. Errors carry line and column.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
-        let file: File = toml::from_str(text)
-            .map_err(|error| unreadable(DOCUMENT, text, &error, "see docs/scenario.md for the form"))?;
+        let file: File = toml::from_str(text).map_err(|error| {
+            unreadable(DOCUMENT, text, &error, "see docs/reference/scenario.md for the form")
+        })?;
         let scenario = file.resolve(cards).and_then(|scenario| scenario.check(cards).map(|()| scenario));
         scenario.map_err(|diagnostic| diagnostic.in_text(DOCUMENT, text))
     }

@@ -1,7 +1,7 @@
 //! A scenario: what processes say to each other, as data. `record` makes one of a program that runs, people write one by
 //! hand, `replay` runs it, `predict` computes it.
 //!
-//! Reading the file is the binary's work. docs/scenario.md says what its text can say.
+//! Reading the file is the binary's work. docs/reference/scenario.md says what its text can say.
 
 mod behaviour;
 mod check;

@@ -244,7 +244,7 @@ impl FromStr for Metric {
                  cpu.server, …), send.calls, send.time, send.bytes, receive.…, client.STEP, server.STEP, client.STEP.mean, \
                  timer.error, timer.deviation, timer.off, timer.resolution, floor, lost or size; or, of what probes observe, \
                  effect.PROBE, asleep, running, preempted, observed.client.CALL.time (mean, calls, bytes), counter.NAME or \
-                 in.SUBSYSTEM; see docs/suites.md",
+                 in.SUBSYSTEM; see docs/reference/suites.md",
             )
         })
     }

@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn page_with(all: &[Explanation], curves: &[SizeCurve]) -> String {
-        let command = ["ipcmark", "explain", "-m", "a pipe", "--html", "why.html"].map(str::to_owned);
+        let command = ["ipcmark", "explain", "a pipe", "--html", "why.html"].map(str::to_owned);
         explanation_html(&analysed(all), curves, &command)
     }
 
@@ -283,7 +283,7 @@ mod tests {
                     .for_each(|(name, cells)| (says(name), cells.iter().for_each(|cell| says(cell))).0);
             }
         }
-        says("ipcmark explain -m 'a pipe' --html why.html");
+        says("ipcmark explain 'a pipe' --html why.html");
     }
 
     #[test]

@@ -235,11 +235,11 @@ fn answer(analysed: &AnalysedResults<'_>, leader: &Leader) -> Option<AnswerData>
     /// More than so many that cannot be told from the best are counted.
     const NAMED: usize = 3;
 
-    let next = leader.next?;
+    let next = leader.as_good.first().or(leader.slower.first().map(|(at, _)| at)).copied()?;
     let record = |at: usize| &analysed.records[at];
     let best = record(leader.best);
     let has_rate = best.trusted()?.bytes_per_s.is_some();
-    if leader.is_of_several_sizes && has_rate != leader.at_largest {
+    if !(if has_rate { leader.at_largest } else { leader.at_smallest }) {
         return None;
     }
     let case = &best.record.case;

@@ -21,6 +21,9 @@ fn ratios() -> Vec<compare::PairedRatios> {
         };
         compare::PairedRatios {
             name: name.to_owned(),
+            sides: ["pipe", name.split(' ').next().unwrap_or_default()].map(str::to_owned),
+            what: "latency 4K same-core".to_owned(),
+            median_ns: [4e3, 4e3 * f64::exp(log_ratio)].map(Some),
             mechanism: name.to_owned(),
             trial_pairs: (0..trial_pairs).map(|nth| vec![quadruple(nth)]).collect(),
         }
@@ -39,7 +42,10 @@ fn pairs() -> Vec<compare::PairedComparison> {
 #[test]
 fn a_comparison_in_80_columns() {
     insta::assert_snapshot!(comparison(&compared(), &PLAIN), @"
-    B against A, 13 cases: 1 faster, 0 slower, 2 no difference found, 10 cannot tell
+    Of 13 cases B is slower in 0, faster in 1, no different in 2; 10 are undecided.
+    shm-ring:wait=futex latency 1 same-core: B takes 1.60 µs, A 2.14 µs: 25% less
+      (0.70 to 0.80 times).
+
       on average  time +1.8% ±7.6%, ×floor +1.7% ±16%, floors +1.0% ±2.2%
       run to run  time 0.8%, ×floor 0.8%, from the differences of all cases, most of
                   which are taken not to differ
@@ -47,27 +53,26 @@ fn a_comparison_in_80_columns() {
                   in A, 6.13.1 #1 SMP PREEMPT_DYNAMIC in B
 
     latency, no payload, same-core (cpu 1), per round trip
-      mechanism             A         time       ×floor   finds
-      eventfd         2.34 µs  +1.0% ±5.8%  +0.0% ±4.1%    5.2%  no difference found
+      mechanism                  A         time       ×floor  detects
+      eventfd              2.34 µs  +1.0% ±5.8%  +0.0% ±4.1%     5.2%  no difference
 
     latency, 1 byte, same-core (cpu 1), per round trip
-      mechanism             A         time       ×floor   finds
-      shm-ring:       2.14 µs   -25% ±4.9%   -25% ±6.4%     11%  faster
-        wait=futex
-      pipe            3.31 µs  +1.0%  ±33%  +1.0%  ±84%    146%  cannot tell
-      unix-stream     4.76 µs  +1.0%  ±19%  +1.0%  ±30%     42%  cannot tell
+      mechanism                  A         time       ×floor  detects
+      shm-ring:wait=futex  2.14 µs   -25% ±4.9%   -25% ±6.4%      11%  faster
+      pipe                 3.31 µs  +1.0%  ±33%  +1.0%  ±84%     146%  undecided
+      unix-stream          4.76 µs  +1.0%  ±19%  +1.0%  ±30%      42%  undecided
       pipe, unix-stream: its interval reaches beyond ±5%: give both runs more time,
         or more runs
 
     latency, 4K, same-core (cpu 1), per round trip
-      mechanism             A         time       ×floor   finds
-      pipe            3.89 µs  +1.0%  ±33%  +1.0%  ±84%    146%  cannot tell
-      fifo            4.03 µs   +50%  ±43%   +50%  ±98%    113%  cannot tell
-      unix-stream:    4.45 µs  +1.0% ±6.3%  +1.0% ±8.2%     10%  cannot tell
+      mechanism                  A         time       ×floor  detects
+      pipe                 3.89 µs  +1.0%  ±33%  +1.0%  ±84%     146%  undecided
+      fifo                 4.03 µs   +50%  ±43%   +50%  ±98%     113%  undecided
+      unix-stream:         4.45 µs  +1.0% ±6.3%  +1.0% ±8.2%      10%  undecided
         buffer=8M,
-        wait=spin-th
-        en-block
-      posix-mq              -            -            -       -  cannot tell
+        wait=spin-then-bl
+        ock
+      posix-mq                   -            -            -        -  undecided
       pipe, unix-stream:buffer=8M,wait=spin-then-block: its interval reaches beyond
         ±5%: give both runs more time, or more runs
       fifo: its time changed; as a multiple of its floor that is not certain
@@ -78,54 +83,47 @@ fn a_comparison_in_80_columns() {
         RLIMIT_MSGQUEUE: raise it with ulimit -q)
 
     throughput, 64K, same-llc (cpus 1,0), per message
-      mechanism             A         time       ×floor   finds
-      shm-ring:       13.7 µs  +1.0%  ±19%  +1.0%  ±32%     45%  cannot tell
-        wait=spin
-      pipe:           31.3 µs  +1.0% ±5.0%  +1.0% ±9.1%     11%  cannot tell
-        capacity=1M
+      mechanism                  A         time       ×floor  detects
+      shm-ring:wait=spin   13.7 µs  +1.0%  ±19%  +1.0%  ±32%      45%  undecided
+      pipe:capacity=1M     31.3 µs  +1.0% ±5.0%  +1.0% ±9.1%      11%  undecided
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
 
     transfer, 64K, same-llc (cpus 1,0), per acknowledged message
-      mechanism             A         time       ×floor   finds
-      shm-ring:       12.8 µs  +1.0% ±4.8%  +1.0% ±8.7%     11%  cannot tell
-        wait=spin
-      pipe:           38.3 µs  +1.0% ±5.0%  +1.0% ±9.1%     11%  cannot tell
-        capacity=1M
+      mechanism                  A         time       ×floor  detects
+      shm-ring:wait=spin   12.8 µs  +1.0% ±4.8%  +1.0% ±8.7%      11%  undecided
+      pipe:capacity=1M     38.3 µs  +1.0% ±5.0%  +1.0% ±9.1%      11%  undecided
       shm-ring:wait=spin, pipe:capacity=1M: its interval reaches beyond ±5%: give
         both runs more time, or more runs
 
     cost, same-core (cpu 1), per operation
-      operation             A         time       ×floor   finds
-      getpid          58.5 ns  +1.0% ±4.2%  +0.0% ±4.1%    5.2%  no difference found
+      operation                  A         time       ×floor  detects
+      getpid               58.5 ns  +1.0% ±4.2%  +0.0% ±4.1%     5.2%  no difference
 
     floors: how the host changed
-      floor                  A         time        on   finds
-      null            0.424 ns  +1.0% ±6.3%     cpu 1    8.2%  cannot tell
-      syscall          61.5 ns  +1.0% ±4.4%     cpu 1    5.7%  no difference found
-      context-switch   1.88 µs  +1.0%  ±17%     cpu 1     24%  cannot tell
-      cache-line        143 ns  +1.0% ±4.3%  cpus 1,0    5.7%  no difference found
-      remote-wake      20.2 µs  +1.0% ±4.3%  cpus 1,0    5.7%  no difference found
-      shared-copy      9.08 µs  +1.0% ±4.6%  cpus 1,0    6.0%  no difference found
-        64K
-      shared-copy      9.18 µs  +1.0% ±4.6%  cpus 1,0    6.0%  no difference found
-        64K
-      memcpy 1         1.61 ns  +1.0% ±4.7%     cpu 1    6.1%  no difference found
-      memcpy 4K        82.7 ns  +1.0% ±4.7%     cpu 1    6.1%  no difference found
+      floor                       A         time        on  detects
+      null                 0.424 ns  +1.0% ±6.3%     cpu 1     8.2%  undecided
+      syscall               61.5 ns  +1.0% ±4.4%     cpu 1     5.7%  no difference
+      context-switch        1.88 µs  +1.0%  ±17%     cpu 1      24%  undecided
+      cache-line             143 ns  +1.0% ±4.3%  cpus 1,0     5.7%  no difference
+      remote-wake           20.2 µs  +1.0% ±4.3%  cpus 1,0     5.7%  no difference
+      shared-copy 64K       9.08 µs  +1.0% ±4.6%  cpus 1,0     6.0%  no difference
+      shared-copy 64K       9.18 µs  +1.0% ±4.6%  cpus 1,0     6.0%  no difference
+      memcpy 1              1.61 ns  +1.0% ±4.7%     cpu 1     6.1%  no difference
+      memcpy 4K             82.7 ns  +1.0% ±4.7%     cpu 1     6.1%  no difference
       null, context-switch: its interval reaches beyond ±5%: give both runs more
         time, or more runs
 
     notes
-      time    time of B over that of A; intervals (±) have the variance between runs
-              in them, and are such that few of the cases called faster or slower
-              are neither
-      ×floor  the same for the time over the floor in each round (where endpoints
-              sleep on two CPUs: over the floor of a wake-up; for operations: over
-              the speed readings), which leaves out how the host changed
-      finds   the smallest difference that this comparison finds with a chance of
-              80%
-      margin  no difference found: the 95% interval of the case alone lies within
-              ±5%
+      time     time of B over that of A; intervals (±) have the variance between
+               runs in them, and are such that few of the cases called faster or
+               slower are neither
+      ×floor   the same for the time over the floor in each round (where endpoints
+               sleep on two CPUs: over the floor of a wake-up; for operations: over
+               the speed readings), which leaves out how the host changed
+      detects  the smallest difference that this comparison detects with a chance of
+               80%
+      margin   no difference: the 95% interval of the case alone lies within ±5%
 
     only in A
       write-devnull cost 4K same-core
@@ -137,25 +135,30 @@ fn a_comparison_in_80_columns() {
 
 #[test]
 fn pairs_in_80_columns() {
-    insta::assert_snapshot!(paired(&pairs(), &PLAIN), @r#"
+    insta::assert_snapshot!(paired(&pairs(), Percent(0.01), &PLAIN), @"
+    latency 4K same-core: unix-stream takes 5.40 µs, pipe 4.00 µs: 36% longer (1.35
+      to 1.36 times).
+    latency 4K same-core: fifo takes as long as pipe, 4.00 µs, within ±1%.
+    latency 4K same-core: undecided: too few trials to tell.
+
     B against A, interleaved
-      pair                          trials         time   finds
-      unix-stream against pipe,         30   +36% ±0.4%    0.3%  slower
-        latency 4K same-core
-      fifo against pipe, latency        30  +0.0% ±0.3%    0.3%  no difference found
+      pair                               trials         time  detects
+      unix-stream against pipe, latency      30   +36% ±0.4%     0.3%  slower
         4K same-core
-      tcp against pipe, latency 4K       4  +173%     -       -  cannot tell
+      fifo against pipe, latency 4K          30  +0.0% ±0.3%     0.3%  no difference
+        same-core
+      tcp against pipe, latency 4K            4  +173%     -        -  undecided
         same-core
       tcp against pipe, latency 4K same-core: 4 pairs of trials allow no interval,
         which takes 8: give it --time 75s
 
     notes
-      trials  pairs of trials alive at once
-      time    time of B over that of A in slices side by side; intervals (±) hold at
-              whatever time one stops
-      finds   the smallest difference that this comparison finds with a chance of
-              80%
-    "#);
+      trials   pairs of trials alive at once
+      time     time of B over that of A in slices side by side; intervals (±) hold
+               at whatever time one stops
+      detects  the smallest difference that this comparison detects with a chance of
+               80%
+    ");
 }
 
 #[test]

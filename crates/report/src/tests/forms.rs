@@ -1,6 +1,6 @@
 //! Every other form of results, as snapshots.
 
-use super::{PLAIN, bytes, markdown, results_with_study};
+use super::{PLAIN, bytes, markdown, results_with_study, study_bytes};
 use crate::{Format, fixture};
 use analysis::analysed::AnalysedResults;
 use model::record::Results;
@@ -144,7 +144,7 @@ fn a_reader_that_has_gone_is_known_as_such() {
 
 #[test]
 fn csv_of_a_study_has_a_line_a_number() {
-    insta::assert_snapshot!(bytes(Format::StudyCsv, &results_with_study()), @"
+    insta::assert_snapshot!(study_bytes(Format::Csv, &results_with_study()), @"
     run,part,name,row,column,x_bytes,published,value,low,high,unit,words,missing,at_least,at_most,verdict
     4f2a,table,Table 1,then,1 byte,,true,3000,,,ns,,,,,
     4f2a,table,Table 1,here,1 byte,,false,3309.905231153277,2900.665452135052,3776.882518855108,ns,,,,,
@@ -156,7 +156,7 @@ fn csv_of_a_study_has_a_line_a_number() {
     4f2a,conclusion,Large messages take longer,4K over 1,,,false,1.1743772241992874,0.9804055934010429,1.4067258224564878,number,,,1,,undecided
     ");
     // Without a study there are names alone.
-    assert_eq!(bytes(Format::StudyCsv, &fixture::results()).lines().count(), 1);
+    assert_eq!(study_bytes(Format::Csv, &fixture::results()).lines().count(), 1);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Every form over content that nobody would want to print.
 
-use super::{bytes, columns, drawings, island, markdown, matrix, page, plot, results_with_study, table};
+use super::{
+    bytes, columns, drawings, island, markdown, matrix, page, plot, results_with_study, study_bytes, table,
+};
 use crate::{Format, Style, comparison, fixture, paired};
 use analysis::compare;
 use model::Size;
@@ -97,8 +99,8 @@ proptest! {
         };
         let compared = compare(&results) + &compare(&fixture::results());
         let quadruple = compare::QuadrupleRatio { log_ratio: number, speed: None };
-        let pair = compare::PairedRatios { name: text.clone(), mechanism: text.clone(), trial_pairs: vec![vec![quadruple]; 10] };
-        let paired = paired(&compare::compare_paired(&[pair], 1e9, compare::ComparisonOptions::default()), &style);
+        let pair = compare::PairedRatios { name: text.clone(), mechanism: text.clone(), sides: [text.clone(), text.clone()], what: text.clone(), trial_pairs: vec![vec![quadruple]; 10], ..compare::PairedRatios::default() };
+        let paired = paired(&compare::compare_paired(&[pair], 1e9, compare::ComparisonOptions::default()), model::Percent(0.01), &style);
         for line in matrix(&results, &style).lines() {
             prop_assert!(columns(line) <= width.max(60), "{} columns: {line}", columns(line));
             prop_assert_eq!(line, line.trim_end());
@@ -112,7 +114,7 @@ proptest! {
         for record in ::csv::Reader::from_reader(csv.as_bytes()).records() {
             prop_assert!(record.unwrap().iter().all(is_no_formula), "{csv}");
         }
-        let study_csv = bytes(Format::StudyCsv, &results);
+        let study_csv = study_bytes(Format::Csv, &results);
         let numbers = ::csv::Reader::from_reader(study_csv.as_bytes()).into_records();
         let numbers: Vec<::csv::StringRecord> = numbers.map(Result::unwrap).collect();
         prop_assert_eq!(study_csv.lines().count(), 1 + numbers.len());

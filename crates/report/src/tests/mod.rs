@@ -54,6 +54,13 @@ fn results_with_study() -> Results {
     results
 }
 
+/// The study of `results` in `format`.
+fn study_bytes(format: Format, results: &Results) -> String {
+    let mut out = Vec::new();
+    format.write_study(&AnalysedResults::of(results), &PLAIN, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 /// The page of `results`.
 fn page(results: &Results) -> String {
     crate::html(&[AnalysedResults::of(results)], None, &["ipcmark".to_owned()]).unwrap()

@@ -1,6 +1,6 @@
 //! Every number of a results file at its extremes: what is refused is refused, and what is read neither overflows nor divides by zero.
 
-use super::{bytes, drawings, matrix, page, plot, results_with_study, table};
+use super::{bytes, drawings, matrix, page, plot, results_with_study, study_bytes, table};
 use crate::{Format, Style, comparison, fixture};
 use analysis::compare::{ComparisonOptions, compare};
 use analysis::summary::recompute;
@@ -49,8 +49,8 @@ fn show(results: &Results) {
     let style = Style { width: 80, color: false, detail: true };
     let _ = (table(results, &style), matrix(results, &style), page(results));
     let _ = (plot(results, None, &style), drawings(results, None));
-    for format in [Format::Markdown, Format::Csv, Format::StudyCsv, Format::Conclusions, Format::Json] {
-        let _ = bytes(format, results);
+    for format in Format::ALL {
+        let _ = (bytes(format, results), study_bytes(format, results));
     }
     let other = fixture::results();
     let options = ComparisonOptions::default();

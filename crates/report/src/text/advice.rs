@@ -4,7 +4,7 @@
 use super::layout::{DEEPER, INDENT, Style, finish, section};
 use super::marks::{MISSED_HEADING, missed};
 use super::recording::held_back;
-use crate::quantity::{change, multiple, tight_estimate, time, time_estimate};
+use crate::quantity::{change, multiple, percent, tight_estimate, time, time_estimate};
 use crate::words::{clean, clip, width, wrap};
 use analysis::advise::{Ranked, Recommendation, SizeChange, Standing};
 use model::estimate::Estimate;
@@ -87,7 +87,24 @@ pub(crate) fn sentence(answer: &Recommendation) -> String {
     if !close.is_empty() {
         text += &format!("; {} {} within 5% of it", some(&close), verb(&close));
     }
-    text + "."
+    text + "." + &with_setting(answer).unwrap_or_default()
+}
+
+/// The setting that gives most, where that is much.
+fn with_setting(answer: &Recommendation) -> Option<String> {
+    /// A gain that is surely less than this is for the list of settings.
+    const MUCH: f64 = 0.9;
+    let best = &answer.ranked.first()?.measured.spec;
+    let knob = answer.knobs.iter().find(|knob| knob.spec.name == best.name)?;
+    let (_, high) = knob.time_ratio.interval?;
+    let cpu = knob.cpu_ratio.map(|ratio| format!(", CPU time {}", more(ratio))).unwrap_or_default();
+    (high < MUCH && answer.need.objective != Objective::Cpu).then(|| {
+        format!(
+            " As {} it takes {} of that time{cpu}.",
+            clean(&knob.spec.to_string()),
+            percent(knob.time_ratio.median)
+        )
+    })
 }
 
 /// The first of `names`, and how many others there are.

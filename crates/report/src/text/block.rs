@@ -125,16 +125,6 @@ impl Common {
         *self == like
     }
 
-    /// What is measured and where, without the size.
-    pub(crate) fn heading_of_all_sizes(&self) -> String {
-        self.subject("")
-    }
-
-    /// What is measured, without the place and the size.
-    pub(crate) fn heading_of_all_places(&self) -> String {
-        format!("{}{}", self.workload_words(), self.manner())
-    }
-
     /// Where its iterations run.
     pub(crate) fn place_with_cpus(&self) -> String {
         let text = |pair: CpuPair| match self.placement {
@@ -179,6 +169,33 @@ impl Common {
     /// Where and how its iterations run, without CPU numbers: another host has others.
     pub(crate) fn place(&self) -> String {
         format!("{}{}", self.placement, self.manner())
+    }
+
+    /// The place in words, and how its iterations run where that is not the usual: `one core, 4 pairs`.
+    pub(crate) fn place_words(&self) -> String {
+        let place = match self.placement {
+            Placement::SameCore => "one core".to_owned(),
+            Placement::Smt => "two threads of a core".to_owned(),
+            Placement::SameLlc => "two cores".to_owned(),
+            Placement::CrossLlc => "two cores of two caches".to_owned(),
+            Placement::CrossNode => "two cores of two nodes".to_owned(),
+            Placement::Remote => "two hosts".to_owned(),
+            Placement::Unpinned | Placement::Cpus(_) => self.placement.to_string(),
+        };
+        place + &self.manner()
+    }
+
+    /// What an iteration is, as a heading: `Round trip`.
+    pub(crate) fn value_words(&self) -> String {
+        match self.workload {
+            Workload::Latency => "Round trip".to_owned(),
+            Workload::Throughput => "Rate".to_owned(),
+            Workload::Transfer => "Rate of a transfer".to_owned(),
+            Workload::Connect => "Connection".to_owned(),
+            Workload::Session(_) => format!("A {}", self.workload_words()),
+            Workload::Cost => "Operation".to_owned(),
+            Workload::Accuracy => "Error of a timer".to_owned(),
+        }
     }
 
     /// What a row of the block is.
@@ -240,6 +257,16 @@ pub(crate) fn size_text(size: Size) -> String {
         one if one == "1" => "1 byte".to_owned(),
         number if number.ends_with(|c: char| c.is_ascii_digit()) => format!("{number} bytes"),
         with_unit => with_unit,
+    }
+}
+
+/// A size with its unit, as headings have it: `1 B`, `4 KiB`.
+pub(crate) fn size_unit(size: Size) -> String {
+    let text = size.to_string();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    match &text[digits.len()..] {
+        "" => format!("{digits} B"),
+        unit => format!("{digits} {unit}iB"),
     }
 }
 

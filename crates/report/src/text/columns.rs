@@ -42,10 +42,10 @@ impl Column {
         Self { heading: self.heading.spare(), ..self }
     }
 
-    /// The number of a row as a cell of a matrix, which has room for the number alone.
-    pub(crate) fn bare(&self, summary: &Summary) -> Option<String> {
+    /// The number of a row, and how it is shown; `None` of words, and where the row has no such number.
+    pub(crate) fn number_of(&self, summary: &Summary) -> Option<(Kind, Estimate)> {
         match self.value {
-            Value::Number(kind, value) => kind.bare(value(summary)?.median),
+            Value::Number(kind, value) => Some((kind, value(summary)?)),
             Value::Words(_) => None,
         }
     }

@@ -5,13 +5,14 @@
 use super::block::{
     Block, Common, Heading, Row, Tone, comparable, floor_order, grouped, meanings, name, place,
 };
+use super::compared::{of_pairs, of_runs};
 use super::layout::{DEEPER, INDENT, Style, blocks, finish, labelled, section};
 use super::marks::missed;
 use crate::quantity::{change, percent, time};
 use crate::words::{clean, tight, wrap};
 use analysis::compare::{
-    ComparedCase, Comparison, ComparisonOptions, ComparisonPlan, ComparisonTotals, ComparisonVerdict,
-    PairedComparison, PlannedComparison, RunVarianceSource,
+    ComparedCase, Comparison, ComparisonOptions, ComparisonPlan, ComparisonVerdict, PairedComparison,
+    PlannedComparison, RunVarianceSource,
 };
 use model::estimate::Estimate;
 use model::units::Percent;
@@ -27,8 +28,8 @@ const ADJUSTED: Heading = Heading::new("×floor").meaning(
          of a wake-up; for operations: over the speed readings), which leaves out how the host changed",
 );
 
-const FINDS: Heading =
-    Heading::new("finds").meaning("the smallest difference that this comparison finds with a chance of 80%");
+const DETECTS: Heading = Heading::new("detects")
+    .meaning("the smallest difference that this comparison detects with a chance of 80%");
 
 /// How each case changed from run A to run B, in blocks as in the table of results.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
@@ -41,7 +42,8 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
         section(&format!("only in {run}"), keys.collect(), style)
     };
     let parts = [
-        wrap(&title(comparison), style.width, "", INDENT),
+        paragraphs(&of_runs(comparison), style),
+        vec![String::new()],
         labelled(&head(comparison), style),
         blocks(&sheet, style),
         section("notes", labelled(&notes(&sheet, comparison.options), style), style),
@@ -51,8 +53,12 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     finish(&parts.concat())
 }
 
-/// Pairs that one run measured interleaved: the second of each pair against the first.
-pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
+fn paragraphs(texts: &[String], style: &Style) -> Vec<String> {
+    texts.iter().flat_map(|text| wrap(text, style.width, "", INDENT)).collect()
+}
+
+/// Pairs that one run measured interleaved: the second of each pair against the first; a difference within `margin` is none.
+pub fn paired(pairs: &[PairedComparison], margin: Percent, style: &Style) -> String {
     let style = &style.for_tables();
     const RATIO: Heading = Heading::new("time").meaning(
         "time of B over that of A in slices side by side; intervals (±) hold at whatever time one stops",
@@ -90,15 +96,18 @@ pub fn paired(pairs: &[PairedComparison], style: &Style) -> String {
     let block = Block {
         heading: "B against A, interleaved".to_owned(),
         rows_are: "pair",
-        columns: vec![Heading::new("trials").meaning("pairs of trials alive at once"), RATIO, FINDS],
+        columns: vec![Heading::new("trials").meaning("pairs of trials alive at once"), RATIO, DETECTS],
         rows: pairs.iter().map(row).collect(),
         below: remarks(reasons).into_iter().chain(settings).collect(),
         common: None,
     };
     let sheet = [block];
-    let parts = [blocks(&sheet, style), section("notes", labelled(&meanings(&sheet), style), style)];
-    // The first line is the empty one that parts a block from what stands before it.
-    finish(&parts.concat()[1..])
+    let parts = [
+        paragraphs(&of_pairs(pairs, margin), style),
+        blocks(&sheet, style),
+        section("notes", labelled(&meanings(&sheet), style), style),
+    ];
+    finish(&parts.concat())
 }
 
 /// How long it takes to find a difference of `find` in each pair.
@@ -141,19 +150,6 @@ pub fn planned(plan: &ComparisonPlan, style: &Style) -> String {
     let notes: Vec<(String, String)> = meanings(&sheet).into_iter().chain(together).collect();
     let parts = [blocks(&sheet, style), section("notes", labelled(&notes, style), style)];
     finish(&parts.concat()[1..])
-}
-
-/// The verdicts counted: the answer in one line.
-fn title(comparison: &Comparison) -> String {
-    let ComparisonTotals { faster, slower, no_difference, cannot_tell, .. } = comparison.totals;
-    let counted = [
-        (faster, ComparisonVerdict::Faster),
-        (slower, ComparisonVerdict::Slower),
-        (no_difference, ComparisonVerdict::NoDifference),
-        (cannot_tell, ComparisonVerdict::CannotTell),
-    ];
-    let counted = counted.map(|(count, verdict)| format!("{count} {verdict}"));
-    format!("B against A, {} cases: {}", comparison.cases.len(), counted.join(", "))
 }
 
 fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
@@ -202,7 +198,7 @@ fn case_block(common: Common, mut cases: Vec<&ComparedCase>) -> Block {
     Block {
         heading: common.heading(),
         rows_are: common.rows_are(),
-        columns: vec![A, B, CHANGE, ADJUSTED, FINDS],
+        columns: vec![A, B, CHANGE, ADJUSTED, DETECTS],
         rows: cases.iter().map(row).collect(),
         below: reasons(&cases),
         common: None,
@@ -217,7 +213,7 @@ fn floor_block(floors: &[ComparedCase]) -> Option<Block> {
     (!floors.is_empty()).then(|| Block {
         heading: "floors: how the host changed".to_owned(),
         rows_are: "floor",
-        columns: vec![A, B, CHANGE, Heading::new("on"), FINDS],
+        columns: vec![A, B, CHANGE, Heading::new("on"), DETECTS],
         rows: floors.iter().map(row).collect(),
         below: reasons(&floors),
         common: None,
@@ -253,7 +249,7 @@ fn tone(verdict: ComparisonVerdict) -> Tone {
         ComparisonVerdict::Faster => Tone::Good,
         ComparisonVerdict::Slower => Tone::Bad,
         ComparisonVerdict::NoDifference => Tone::Plain,
-        ComparisonVerdict::CannotTell => Tone::Doubtful,
+        ComparisonVerdict::Undecided => Tone::Doubtful,
     }
 }
 

@@ -57,7 +57,7 @@ fn host(host: &Host) -> String {
 }
 
 /// The sides that were reached by commands.
-fn remote(sides: &RemoteSides) -> Vec<(&'static str, String)> {
+pub(crate) fn remote(sides: &RemoteSides) -> Vec<(&'static str, String)> {
     let line = |side: &RemoteSide| {
         format!("{}, kernel {}, by {}", host(&side.host), fact(&side.host.kernel), clean(&side.via))
     };

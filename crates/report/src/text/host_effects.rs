@@ -5,7 +5,7 @@
 use super::block::{Block, Common, Heading, Row, Tone, name};
 use crate::quantity::{percent, time, time_estimate};
 use crate::words::clip;
-use analysis::analysed::{AnalysedRecord, AnalysedResults};
+use analysis::analysed::AnalysedRecord;
 use model::estimate::Estimate;
 use model::record::Results;
 use model::summary::SpeedSlope;
@@ -84,24 +84,4 @@ fn row(at: usize, analysed: &AnalysedRecord<'_>) -> Option<Row> {
 pub(super) fn state(results: &Results) -> Option<&'static str> {
     let mut summaries = results.records.iter().filter_map(|record| record.summary.as_ref());
     summaries.any(|summary| summary.speed.is_some()).then_some(CALM)
-}
-
-/// What a reader of times must know of the host's speed, in one line; `None` where no speed readings were taken, or the host was as fast
-/// all the time.
-pub(super) fn note(analysed: &AnalysedResults<'_>) -> Option<String> {
-    /// Times that differ by less from those as they were measured need no word.
-    const WORTH_SAYING: f64 = 0.02;
-    let cases = analysed.records.iter().filter(|analysed| !analysed.record.floor);
-    let summaries = cases.filter_map(|analysed| analysed.trusted());
-    let mut slower: Vec<f64> = summaries
-        .filter_map(|summary| Some(summary.speed?.as_found_ns? / summary.iteration_ns.median))
-        .collect();
-    slower.sort_by(f64::total_cmp);
-    let middle = *slower.get(slower.len() / 2)?;
-    (middle >= 1.0 + WORTH_SAYING).then(|| {
-        format!(
-            "times are those of the calmest quarter of the run; the median slice took {} longer, for the host was not always as fast",
-            percent(middle - 1.0)
-        )
-    })
 }

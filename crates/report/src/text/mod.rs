@@ -5,8 +5,10 @@
 
 pub(crate) mod advice;
 pub(crate) mod against;
+pub(crate) mod answer;
 pub(crate) mod block;
 pub(crate) mod columns;
+pub(crate) mod compared;
 pub(crate) mod comparison;
 pub(crate) mod explanation;
 pub(crate) mod explanation_tables;

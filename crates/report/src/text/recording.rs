@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid, section};
-use crate::quantity::{Kind, percent, time};
+use crate::quantity::{count, percent, time};
 use crate::words::{clean, wrap};
 use analysis::recording::AnalysedScenario;
 use model::scenario::{Begin, Concurrency, Flow, HeldBack, Mix, MixValue, Process, Recording};
@@ -141,7 +141,7 @@ pub(crate) fn flow_cells(flow: &Flow) -> Vec<String> {
     let or_nothing = |cell: Option<String>| cell.unwrap_or_else(|| NOTHING.to_owned());
     let round_trip = recorded.and_then(|recorded| recorded.round_trip.as_ref());
     vec![
-        or_nothing(recorded.and_then(|recorded| Kind::Count.bare(recorded.per_s))),
+        or_nothing(recorded.and_then(|recorded| count(recorded.per_s))),
         mean(&flow.size),
         or_nothing(flow.reply.as_ref().map(mean)),
         or_nothing(round_trip.and_then(|mix| time(mix.mean()))),

@@ -265,13 +265,15 @@ fn missing(results: &Results) -> Vec<String> {
     not_measured(results).into_iter().map(line).collect()
 }
 
+/// Why cases that the plan kept have no record.
+pub(crate) const UNFINISHED: &str = "not finished when the run ended";
+
 /// The keys of the cases that the plan dropped and of those that it kept and that have no record, by reason.
 pub(crate) fn not_measured(results: &Results) -> Vec<(String, Vec<String>)> {
     let recorded: HashSet<&Case> = results.records.iter().map(|record| &record.case).collect();
     let plan = &results.header.plan;
     let dropped = plan.dropped.iter().map(|dropped| (clean(&dropped.reason), clean(&dropped.case)));
     let unfinished = plan.cases.iter().filter(|case| !recorded.contains(case));
-    let unfinished =
-        unfinished.map(|case| ("not finished when the run ended".to_owned(), clean(&case.key())));
+    let unfinished = unfinished.map(|case| (UNFINISHED.to_owned(), clean(&case.key())));
     grouped(dropped.chain(unfinished))
 }

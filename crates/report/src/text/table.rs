@@ -22,3 +22,11 @@ pub fn table(results: &AnalysedResults<'_>, style: &Style) -> String {
     ];
     finish(&parts.concat())
 }
+
+/// The study that `results` repeat, in full; nothing where they repeat none.
+pub fn study_table(results: &AnalysedResults<'_>, style: &Style) -> String {
+    let (sheet, style) = (sheet_with_study(results), &style.for_tables());
+    let words = sheet.study.map(|of_study| study(&of_study, style)).unwrap_or_default();
+    // The first line is the empty one that parts a study from what stands before it.
+    finish(&words.into_iter().skip(1).collect::<Vec<_>>())
+}

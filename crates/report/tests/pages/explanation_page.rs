@@ -14,7 +14,7 @@ use std::fs;
 /// Opens the page of `all`, whose file is gone when this is.
 fn open(browser: &mut Browser, all: &[Explanation]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let command = ["ipcmark", "explain", "-m", "pipe", "--html", "why.html"].map(str::to_owned);
+    let command = ["ipcmark", "explain", "pipe", "--html", "why.html"].map(str::to_owned);
     let path = directory.path().join("why.html");
     let all: Vec<_> = all.iter().map(|one| AnalysedExplanation::of(one, observed::call_name)).collect();
     fs::write(&path, explanation_html(&all, &[], &command)).unwrap();
@@ -67,7 +67,7 @@ fn bars_numbers_and_pictures_are_there_wherever_it_is_read() {
         "the sum is longer",
         "The kernel copied each byte 2.00 times",
         "from woken to running, median",
-        "ipcmark explain -m pipe --html why.html",
+        "ipcmark explain pipe --html why.html",
     ] {
         let text = text.as_str().unwrap();
         assert!(text.contains(words), "'{words}' is not on the page:\n{text}");

@@ -40,7 +40,7 @@ def connected(where: str, workers: int | None, python: str | None = None) -> Ite
                 raise
             except Exception as error:  # Each kind of cluster has its own.
                 raise Invalid(
-                    f"the cluster {where} cannot be made: {error}", "docs/fleet.md has what each needs"
+                    f"the cluster {where} cannot be made: {error}", "docs/reference/python.md has what each needs"
                 ) from None
             address = stack.enter_context(cluster)
         try:

@@ -1,6 +1,6 @@
 """Which hosts and kernels differ, and by how much: a table of times, hosts by runs by cases, to an analysis. No files.
 
-All is of logarithms of times, so that differences are ratios. For each case (docs/fleet.md says why):
+All is of logarithms of times, so that differences are ratios. For each case (docs/reference/python.md says why):
 
 - A host's value is the median of its runs: one run out of line moves it little.
 - What the host takes more in the median case is its *overall* ratio; what a case takes beyond that is *its own*.

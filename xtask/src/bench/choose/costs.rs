@@ -19,13 +19,12 @@ pub(super) fn measure_costs(
     sizes: &str,
     seconds: u64,
 ) -> Result<(), String> {
-    let named: Vec<&str> = mechanisms.iter().flat_map(|name| ["-m", name]).collect();
     let two_cpus = "same-llc|cross-llc|smt|cross-node";
     let (most, rest) = (format!("{}s", seconds * 4 / 5), format!("{}s", (seconds / 5).max(1)));
     let places = ["-w", "latency,throughput", "-p", "same-core", "-p", two_cpus, "-p", "unpinned"];
-    ipcmark.run(&[&named[..], &places, &["-s", sizes, "--time", &most]].concat(), "costs")?;
+    ipcmark.run(&[mechanisms, &places, &["-s", sizes, "--time", &most]].concat(), "costs")?;
     let asleep = ["-w", "latency", "-p", two_cpus, "--think-time", "100us,2ms", "-s", "64", "--time", &rest];
-    ipcmark.run(&[&named[..], &asleep].concat(), "sleep")
+    ipcmark.run(&[mechanisms, &asleep].concat(), "sleep")
 }
 
 /// What `ipcmark predict` says of the scenario in `file`, with `exchanges`, as JSON.
@@ -36,7 +35,7 @@ pub(super) fn predicted(
     more: &[&str],
 ) -> Result<Value, String> {
     let mut command = Command::new(&ipcmark.program);
-    command.arg("predict").arg(file).arg("--json").args(more);
+    command.arg("predict").arg(file).arg("--format=json").args(more);
     command.args(exchanges.iter().flat_map(|exchange| ["--set", exchange.as_str()]));
     for costs in ["costs", "sleep"].map(|name| ipcmark.file(name)).iter().filter(|path| path.exists()) {
         command.arg("--costs").arg(costs);

@@ -29,7 +29,7 @@ fn what_waits_for_an_acknowledgement_is_said_and_not_predicted_through() {
                 assert!(refused.err.contains(word), "{word}: {refused}");
             }
             let flat = |said: &str| said.split_whitespace().collect::<Vec<_>>().join(" ");
-            let advise = ["advise", "scenario.toml", "-m", "tcp", "-m", "unix-stream", "--time", "20s"];
+            let advise = ["advise", "scenario.toml", "tcp", "unix-stream", "--time", "20s"];
             let advised = run(&mut place.ipcmark(advise)).expect(0);
             for words in ["The wait belongs to TCP", "TCP_NODELAY would give"] {
                 assert!(flat(&advised.out).contains(words), "{words}: {advised}");
