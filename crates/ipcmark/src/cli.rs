@@ -491,6 +491,9 @@ pub struct ProfileOptions {
     /// Form in which the answer is printed: table, markdown, csv or json
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: report::Format,
+    /// Show the whole path, system calls, scheduling, faults, counters, and what the probes cost
+    #[arg(long)]
+    pub detail: bool,
     /// Write the observed iterations of each case as a trace for Perfetto (ui.perfetto.dev) into this directory
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,

@@ -26,6 +26,7 @@ use model::plan::Plan;
 use model::record::{Host, Record};
 use model::{Case, Invalid, Outcome, Pace, Peers};
 use observe::symbols::Names;
+use report::Style;
 use std::time::Duration;
 
 /// The time that each case may take when none is given, its control cases and all probes included.
@@ -94,7 +95,7 @@ pub fn explain_cases(
     let analysed: Vec<AnalysedExplanation<'_>> =
         explanations.iter().map(|one| AnalysedExplanation::of(one, observe::call_name)).collect();
     let made = explanation_files::make(&request.files, &analysed, &size_curves);
-    let text = report::explanations(&analysed, &size_curves, &style());
+    let text = report::explanations(&analysed, &size_curves, &Style { detail: request.detail, ..style() });
     let document = serde_json::json!({ "explanations": explanations, "curves": size_curves });
     show_answer(request.format, &text, &document, &["explanations", "path", "segments"])?;
     // Standard output may be read by a program.

@@ -13,6 +13,7 @@ use analysis::missed_settings::missed_settings;
 use analysis::path::ExplainedDifference;
 use harness::coordinator::schedule::Trials;
 use model::Case;
+use report::Style;
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ pub fn explain_pairs(
     let made = explanation_files::make_of_differences(&request.files, &found);
     let document = serde_json::json!({ "differences": found });
     let rows = ["differences", "difference", "segments"];
-    show_answer(request.format, &report::differences(&found, &style()), &document, &rows)?;
+    let style = Style { detail: request.detail, ..style() };
+    show_answer(request.format, &report::differences(&found, &style), &document, &rows)?;
     // Standard output may be read by a program.
     complain(&made?);
     for ([first, second], reasons) in &missing {

@@ -178,6 +178,8 @@ pub struct ExplanationRequest {
     pub counters: Vec<String>,
     /// The form in which the answer is printed.
     pub format: report::Format,
+    /// Whether everything that was observed is shown.
+    pub detail: bool,
     /// The files to make.
     pub files: ExplanationFiles,
 }
@@ -521,6 +523,7 @@ impl ExplanationRequest {
             probes,
             counters,
             format,
+            detail,
             traces,
             timelines,
             flames,
@@ -536,6 +539,7 @@ impl ExplanationRequest {
             probes: if probes.is_empty() { Probe::explaining() } else { probes },
             counters,
             format,
+            detail,
             files: ExplanationFiles { traces, timelines, flames, html, existing: existing.into() },
         }
     }

@@ -210,7 +210,11 @@ fn unsendable(entry: &PlanEntry, size_bytes: Option<Size>) -> Option<String> {
             Framing::Token | Framing::None => "with 0 bytes there is nothing for it to do".to_owned(),
         }),
         (size, Support::Yes { largest_bytes: Some(largest) }) if size.0 > *largest => {
-            Some(format!("its largest message here is {largest} bytes; {limits}"))
+            let largest = format!("{largest} bytes");
+            Some(match limits.starts_with(&largest) {
+                true => format!("its largest message here is {limits}"),
+                false => format!("its largest message here is {largest}; {limits}"),
+            })
         }
         _ => None,
     }
@@ -288,7 +292,11 @@ fn resolve(placements: &Placements, topology: &Topology) -> Result<(Placement, O
             Err(reason) => reasons.push(reason),
         }
     }
-    Err(reasons.join("; "))
+    match (placements.0.as_slice(), reasons.as_slice()) {
+        // The case names it.
+        ([only], [reason]) => Err(reason.trim_start_matches(&format!("{only}: ")).to_owned()),
+        _ => Err(reasons.join("; ")),
+    }
 }
 
 /// Why `entry` cannot run on `cpus`, or unpinned on `topology`, if it cannot.

@@ -56,7 +56,11 @@ impl FromStr for Size {
                 "give bytes, or a binary unit: 1, 64, 4K, 1M, 1G",
             )
         };
+        if text.starts_with('-') {
+            return Err(refuse("it is below 0"));
+        }
         let scale = match unit.to_ascii_lowercase().as_str() {
+            _ if unit.starts_with(['.', ',']) => return Err(refuse("it is no whole number")),
             "" | "b" => 1,
             "k" | "kib" => KIB,
             "m" | "mib" => MIB,

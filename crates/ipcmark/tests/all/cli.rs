@@ -117,7 +117,7 @@ fn a_placement_that_no_host_has_is_refused_with_the_reason() {
     } else {
         let expected = str![[r#"
 ipcmark: nothing that was asked for can be measured here
-  pipe latency cross-node: cross-node: this process may use [..]
+  pipe latency cross-node: this process may use [..]
 
 "#]];
         assert_data_eq!(said.expect(2).err, expected);

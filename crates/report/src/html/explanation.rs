@@ -114,7 +114,7 @@ fn by_mechanism<'a>(cases: &[&'a Explanation]) -> Vec<Bars<'a>> {
 /// All of one case.
 fn one(at: usize, analysed: &AnalysedExplanation<'_>) -> Markup {
     let explanation = analysed.explanation;
-    let ExplanationWords { case, head, settings, reasons, tries, tables, absences } = in_words(analysed);
+    let ExplanationWords { case, head, settings, reasons, tries, tables, absences, .. } = in_words(analysed);
     let bar = explanation.path.as_ref();
     let bar = bar.map(|sum| sums(&[Bars { heading: String::new(), bars: vec![(String::new(), sum)] }]));
     html! {

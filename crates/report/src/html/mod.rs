@@ -1,6 +1,7 @@
 //! Pages that open by themselves: of results and their studies, of explanations, and of what was recorded.
 
 pub(crate) mod advice;
+mod answer;
 pub(crate) mod difference;
 mod document;
 pub(crate) mod explanation;

@@ -665,17 +665,6 @@ function redraw() {
 
 // The words around the charts -----------------------------------------------------------------------------------
 
-/** The best of each workload and placement, and what comes next. */
-function fillAnswers() {
-  const several = data.runs.length > 1;
-  const answers = data.runs.flatMap((run) => run.answers.map(({ what, best, value, next }) => make('li', {},
-    make('div', { className: 'what' }, several ? `${what}, ${run.label}` : what),
-    make('div', { className: 'who' }, best), make('div', { className: 'value' }, value),
-    make('div', { className: 'next' }, next))));
-  byId('answers').replaceChildren(...answers.slice(0, 12));
-  byId('glance').hidden = answers.length === 0;
-}
-
 /** The meaning of the sign of a warning. */
 const meanings = new Map(data.runs.flatMap((run) => run.notes));
 const marks = (signs) => [...(signs ?? '')].map((sign) => make('abbr', { title: meanings.get(sign) ?? '' }, sign));
@@ -834,13 +823,12 @@ function start() {
   data.overlays.forEach((study, at) => fillStudy(study, null, `all-${at}`));
   data.runs.forEach((run, at) => run.study && fillStudy(run.study, run, at));
   data.runs.forEach((run) => run.speed && fillSpeed(run.speed, data.runs.length > 1 ? run.label : ''));
-  fillAnswers();
   figures.forEach((figure) => {
     figure.heading.textContent = figure.chart.title();
     figure.lead.textContent = figure.chart.lead();
   });
   if (rows.length === 0) {
-    byId('charts').hidden = byId('glance').hidden = true;
+    byId('charts').hidden = true;
     return;
   }
   choose(wantedFirst());

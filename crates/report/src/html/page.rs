@@ -1,22 +1,23 @@
 //! The page: results and studies as one HTML file that opens by itself. It draws nothing; its script does.
 //!
-//! What a results file says reaches the page in one way only: as JSON in an element that no browser runs, read by
-//! the script and shown as text. The page's policy lets two scripts run, ours and the chart library, by their
+//! The answer stands on the page as it is (`answer`). Else what a results file says reaches it in one way: as JSON in an element that
+//! no browser runs, read by the script and shown as text. The page's policy lets two scripts run, ours and the chart library, by their
 //! hashes, and nothing be fetched.
 //!
 //! Every number carries the words that the terminal table has for it: both are made by `quantity`.
 
+use super::answer::answer;
 use super::number::Number;
 use super::speed::{self, SpeedData};
 use super::study::{self, StudyData};
 use super::template::{STYLE, escape, filled, shell_words, tight_cell};
 use crate::quantity::{percent, time};
 use crate::svg::line_style::LineStyles;
-use crate::text::block::{Block, Common, Tone, name, size_text};
-use crate::text::columns::{self, parse_metric};
+use crate::text::block::{Block, Tone, size_text};
+use crate::text::columns::parse_metric;
 use crate::text::sheet::{Sheet, sheet};
 use crate::words::clean;
-use analysis::analysed::{AnalysedRecord, AnalysedResults, Leader, PERCENTILES};
+use analysis::analysed::{AnalysedRecord, AnalysedResults, PERCENTILES};
 use analysis::study::overlaid;
 use model::Invalid;
 use model::record::{Fact, Host, Outcome, Record, Results};
@@ -48,6 +49,7 @@ pub fn html(
         "policy" => policy(),
         "title" => escape(&data.title),
         "style" => STYLE.to_owned(),
+        "answer" => answer(all),
         "data" => inert(&json),
         "library" => LIBRARY.to_owned(),
         "script" => SCRIPT.to_owned(),
@@ -104,20 +106,8 @@ struct Run {
     notes: Vec<(String, String)>,
     missing: Vec<String>,
     blocks: Vec<BlockData>,
-    answers: Vec<AnswerData>,
     study: Option<StudyData>,
     speed: Option<SpeedData>,
-}
-
-/// The best mechanism of a workload in one place.
-#[derive(Serialize)]
-struct AnswerData {
-    /// Of what: workload, place and size.
-    what: String,
-    best: String,
-    value: String,
-    /// What comes next, or cannot be told from it.
-    next: String,
 }
 
 #[derive(Serialize)]
@@ -220,7 +210,6 @@ fn run(analysed: &AnalysedResults<'_>, sheet: Sheet, label: &str, styles: &LineS
         command: shell_words(&results.header.command),
         environment: environment(&results.header.host),
         blocks: blocks.collect(),
-        answers: analysed.leaders.iter().filter_map(|leader| answer(analysed, leader)).collect(),
         study: analysed.study.as_ref().map(study::data),
         speed: speed::data(analysed, sheet.host_effects),
         title: sheet.title,
@@ -228,49 +217,6 @@ fn run(analysed: &AnalysedResults<'_>, sheet: Sheet, label: &str, styles: &LineS
         notes: sheet.notes,
         missing: sheet.missing,
     }
-}
-
-/// The answer of `leader`, if there is another to compare it with: rates at the largest size, times at the smallest.
-fn answer(analysed: &AnalysedResults<'_>, leader: &Leader) -> Option<AnswerData> {
-    /// More than so many that cannot be told from the best are counted.
-    const NAMED: usize = 3;
-
-    let next = leader.as_good.first().or(leader.slower.first().map(|(at, _)| at)).copied()?;
-    let record = |at: usize| &analysed.records[at];
-    let best = record(leader.best);
-    let has_rate = best.trusted()?.bytes_per_s.is_some();
-    if !(if has_rate { leader.at_largest } else { leader.at_smallest }) {
-        return None;
-    }
-    let case = &best.record.case;
-    let column = &columns::of(case.workload)[0];
-    let value = |at: usize| {
-        let cell = record(at).trusted().and_then(|summary| column.cell(&record(at).record.case, summary));
-        cell.map(|(text, _)| tight_cell(&text)).unwrap_or_default()
-    };
-    let name_of = |at: usize| name(&record(at).record.case);
-    let size = case.size_bytes.map(|size| format!(", {}", size_text(size))).unwrap_or_default();
-    let next = format!("next {}, {}", name_of(next), value(next));
-    let next = match leader.as_good.as_slice() {
-        _ if best.trusted()?.iteration_ns.interval.is_none() => {
-            format!("{next}; too few trials for intervals")
-        }
-        [] => next,
-        as_good => {
-            let named: Vec<String> = as_good.iter().take(NAMED).map(|at| name_of(*at)).collect();
-            let more = match as_good.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!("cannot be told from it: {}{more}", named.join(", "))
-        }
-    };
-    Some(AnswerData {
-        what: format!("{}, {}{size}", case.workload, Common::of(case).place()),
-        best: name(case),
-        value: value(leader.best),
-        next,
-    })
 }
 
 fn block_data(block: Block, analysed: &AnalysedResults<'_>, styles: &LineStyles) -> BlockData {

@@ -10,6 +10,22 @@ fn markdown_says_what_the_table_says() {
     insta::assert_snapshot!(markdown(&fixture::results()), @r"
     ## ipcmark 0.1.0, suite default, run 4f2a, 2025-11-21T20:47:00Z
 
+    **Fastest round trip**
+
+    - one core: shm-ring:wait=futex at 1 B (1.5x pipe, 2.2x unix-stream); pipe and fifo tie at 4 KiB (1.1x unix-stream:buffer=8M,wait=spin-then-block)
+
+    **Highest rate**
+
+    - two cores: shm-ring:wait=spin (at 64 KiB: 2.3x pipe:capacity=1M). Of those that sleep: pipe:capacity=1M
+
+    **Highest rate of a transfer**
+
+    - two cores: shm-ring:wait=spin (at 64 KiB: 3.0x pipe:capacity=1M). Of those that sleep: pipe:capacity=1M
+
+    Host: calm. Values of one core are good to ±0.4%, of two to ±0.4%.
+
+    Note: the last line was cut off; it is left out
+
     - **host** vm-1, Intel(R) Xeon(R) Platinum 8481C, 2 CPUs, kvm guest
     - **kernel** 6.12.8 \#1 SMP PREEMPT\_DYNAMIC Fri Jan 10 12:00:00 UTC 2025
     - **run** 34 rounds in 118 s, 4.0% of it starting trials; 8 of 14 cases settled to ±2%, 1 failed; 1.3% of CPU time stolen

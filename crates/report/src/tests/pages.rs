@@ -22,9 +22,12 @@ fn a_page_is_one_file_that_fetches_nothing() {
     assert!(page.contains("default-src 'none'"));
     // Three elements of scripts, of which two run, and none from elsewhere.
     assert_eq!(page.matches("<script").count(), 3);
-    for elsewhere in ["src=", "href=\"http", "@import", "url("] {
+    for elsewhere in ["href=\"http", "@import", "url("] {
         assert!(!page.contains(elsewhere), "{elsewhere}");
     }
+    // Pictures are on the page itself.
+    assert!(page.split("src=").skip(1).all(|rest| rest.starts_with("\"data:image/svg+xml;base64,")));
+    assert!(page.contains("<noscript>") && page.matches("src=").count() > 2);
     assert!(!page.contains("{{"), "something was not filled in");
 }
 

@@ -22,8 +22,15 @@ pub fn differences(all: &[ExplainedDifference], style: &Style) -> String {
 fn lay_out(one: &ExplainedDifference, style: &Style) -> Vec<String> {
     let words = wrap(&sentence(one), style.width, INDENT, DEEPER);
     let tables = tables(one);
-    let tables = tables.iter().flat_map(|table| grid(table, style));
-    section(&heading(one), words, style).into_iter().chain(tables).collect()
+    let is_told = one.difference.bare_ns.interval.is_some();
+    let (shown, more) = match (style.detail, is_told) {
+        (true, _) => (tables.as_slice(), None),
+        (false, true) => (&tables[..1], Some("--detail shows the whole path of each.")),
+        (false, false) => (&[][..], None),
+    };
+    let tables = shown.iter().flat_map(|table| grid(table, style));
+    let more = more.into_iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER));
+    section(&heading(one), words, style).into_iter().chain(tables).chain(more).collect()
 }
 
 /// Which cases they are.

@@ -26,6 +26,8 @@ pub(crate) struct ExplanationWords {
     pub(crate) reasons: Vec<String>,
     /// What to do about it.
     pub(crate) tries: Vec<String>,
+    /// Whether the rounds tell where the time goes: there are enough of them for intervals.
+    pub(crate) is_told: bool,
     /// The path, where there is one, and what probes observed.
     pub(crate) tables: Vec<Grid>,
     /// What could not be observed, and why.
@@ -51,6 +53,7 @@ pub(crate) fn in_words(analysed: &AnalysedExplanation<'_>) -> ExplanationWords {
         settings: missed(&explanation.settings),
         reasons: reasons(explanation),
         tries: tries.collect(),
+        is_told: explanation.path.as_ref().is_none_or(|path| path.bare_ns.interval.is_some()),
         tables: tables(analysed),
         absences: absences(explanation),
     }
@@ -98,16 +101,28 @@ fn lay_out(words: &ExplanationWords, style: &Style) -> Vec<String> {
     let wrapped = |texts: &[String]| -> Vec<String> {
         texts.iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER)).collect()
     };
+    // Where too few rounds tell nothing, tables would say it at length.
+    let tables = match (style.detail, words.is_told) {
+        (true, _) => words.tables.as_slice(),
+        (false, true) => &words.tables[..words.tables.len().min(1)],
+        (false, false) => &[],
+    };
+    let more = (!style.detail && !words.tables.is_empty()).then(|| wrapped(&[MORE.to_owned()]));
     let parts = [
         section(&words.case, wrapped(std::slice::from_ref(&words.head)), style),
         section(MISSED_HEADING, wrapped(&words.settings), style),
         section(REASONS_HEADING, wrapped(&words.reasons), style),
         section(TRIES_HEADING, wrapped(&words.tries), style),
-        words.tables.iter().flat_map(|table| grid(table, style)).collect(),
+        tables.iter().flat_map(|table| grid(table, style)).collect(),
         section(ABSENCES_HEADING, labelled(&words.absences, style), style),
+        more.unwrap_or_default(),
     ];
     parts.concat()
 }
+
+/// What is left out.
+pub(crate) const MORE: &str =
+    "--detail shows the whole path, system calls, scheduling, faults, counters, and what the probes cost.";
 
 /// `text` with a capital.
 fn sentence(text: &str) -> String {
@@ -126,6 +141,9 @@ fn head(explanation: &Explanation) -> String {
 /// The largest segments of the path, in words, and how often bytes were copied.
 fn reasons(explanation: &Explanation) -> Vec<String> {
     let Some(path) = &explanation.path else { return Vec::new() };
+    if path.bare_ns.interval.is_none() {
+        return vec!["Too few rounds to tell where the time goes: give it more with --time.".to_owned()];
+    }
     let mut reasons = path::reasons(path, &explanation.call_names);
     if let Some(copies) = &explanation.copies {
         reasons.push(copied(copies));

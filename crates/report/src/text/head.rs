@@ -82,7 +82,9 @@ fn run(results: &Results) -> String {
             let share = end.starting_ns.map(|ns| ns as f64 / end.elapsed_ns.max(1) as f64);
             let starting = share.map(|share| format!(", {} of it starting trials", percent(share)));
             let length = format_ns(end.elapsed_ns as f64);
-            format!("{interrupted}{} rounds in {length}{}", end.rounds, starting.unwrap_or_default())
+            let rounds =
+                if end.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", end.rounds) };
+            format!("{interrupted}{rounds} in {length}{}", starting.unwrap_or_default())
         }
     };
     let precision = results.header.settings.precision.words();

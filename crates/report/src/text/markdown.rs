@@ -2,6 +2,7 @@
 //!
 //! It says what the terminal table says, with every column: a page has room, a terminal may not.
 
+use super::answer::{UNBROKEN, fastest, of_host};
 use super::block::{Block, Row};
 use super::grid::Grid;
 use super::sheet::sheet_with_study;
@@ -11,16 +12,33 @@ use analysis::analysed::AnalysedResults;
 /// `results` as GitHub-flavoured Markdown.
 pub fn markdown(results: &AnalysedResults<'_>) -> String {
     let sheet = sheet_with_study(results);
-    let labelled = |(label, text): (String, String)| format!("- **{}** {}", plain(&label), plain(&text));
+    let labelled = |(label, text): (String, String)| match label.is_empty() {
+        true => format!("- {}", plain(&text)),
+        false => format!("- **{}** {}", plain(&label), plain(&text)),
+    };
     let head = sheet.head.into_iter().map(|(label, text)| labelled((label.to_owned(), text)));
     let missing = sheet.missing.iter().map(|case| format!("- {}", plain(case)));
 
-    let mut parts = vec![format!("## {}", plain(&sheet.title)), list(head)];
+    let mut parts = vec![format!("## {}", plain(&sheet.title))];
+    parts.extend(answer(results));
+    parts.push(list(head));
     parts.extend(sheet.study.iter().flat_map(study));
     parts.extend(sheet.blocks.iter().chain(&sheet.host_effects).flat_map(block));
     parts.extend(section("notes", list(sheet.notes.into_iter().map(labelled))));
     parts.extend(section("not measured", list(missing)));
     parts.join("\n\n") + "\n"
+}
+
+/// What is fastest, a list for each workload, and what the values are worth; nothing where nothing competes.
+fn answer(results: &AnalysedResults<'_>) -> Vec<String> {
+    let told = |text: &str| plain(&text.replace(UNBROKEN, " "));
+    let places = |(heading, places): &(String, Vec<(String, String)>)| {
+        let lines = places.iter().map(|(place, what)| format!("- {}: {}", told(place), told(what)));
+        [format!("**{}**", told(heading)), list(lines)]
+    };
+    let fastest: Vec<String> = fastest(results).iter().flat_map(places).collect();
+    let host: Vec<String> = of_host(results).iter().map(|text| told(text)).collect();
+    if fastest.is_empty() { fastest } else { [fastest, host].concat() }
 }
 
 /// What the study of `results` concluded as a table of GitHub-flavoured Markdown, with how it was measured; nothing of results
