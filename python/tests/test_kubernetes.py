@@ -1,4 +1,4 @@
-"""What a fleet asks of dask-kubernetes. No cluster is made here; docs/reference/python.md says on which one this was tried."""
+"""What a fleet asks of dask-kubernetes. No cluster is made here; docs/reference/python.md says what a cluster needs."""
 
 import platform
 from typing import Any

@@ -1,4 +1,4 @@
-"""The lines of a results file as types, as far as data frames show them. docs/reference/results.schema.json has all of it.
+"""The lines of a results file as types, as far as data frames show them; docs/reference/results.schema.json has all.
 
 Fields that are not named here are skipped unread. Bounds are those of the program, so that nothing computed later
 divides by zero or overflows.

@@ -1,11 +1,13 @@
 //! The rows of any answer as CSV: one form for what has no columns of its own. It is the JSON document, one object a line.
 
+use super::written::{field, written};
 use serde_json::{Map, Value};
+use std::io;
 
 /// The objects in the lists at `path` of `document` as CSV, each a line: `["explanations", "path"]` are those in the lists `path` of all
 /// objects in the list `explanations`. What is within an object has a column named by its way, such as `ratio.median`; lists are left out,
 /// but for those of numbers and texts. A row begins with what names the objects around it.
-pub fn rows(document: &Value, path: &[&str]) -> Result<Vec<u8>, csv::Error> {
+pub fn rows(document: &Value, path: &[&str]) -> io::Result<Vec<u8>> {
     let mut found: Vec<Map<String, Value>> = Vec::new();
     collect(document, path, &Map::new(), &mut found);
     let mut columns: Vec<&String> = Vec::new();
@@ -15,11 +17,12 @@ pub fn rows(document: &Value, path: &[&str]) -> Result<Vec<u8>, csv::Error> {
         }
     }
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(&columns)?;
+    writer.write_record(columns.iter().map(|name| field(name)))?;
     for row in &found {
-        writer.write_record(columns.iter().map(|name| row.get(*name).map(cell).unwrap_or_default()))?;
+        writer
+            .write_record(columns.iter().map(|name| field(&row.get(*name).map(cell).unwrap_or_default())))?;
     }
-    writer.into_inner().map_err(|error| error.into_error().into())
+    written(writer)
 }
 
 /// The names by which an object is known to what is in it.
@@ -89,5 +92,8 @@ mod tests {
         ,udp,,,send,
         "#);
         assert_eq!(rows(&serde_json::json!([]), &[]).unwrap(), b"\"\"\n");
+        // What others wrote is text in a spreadsheet, and a line is a line.
+        let evil = serde_json::json!([{ "=name": "=cmd()\n", "n": -1.5 }]);
+        assert_eq!(rows(&evil, &[]).unwrap(), b"'=name,n\n'=cmd()\\n,-1.5\n");
     }
 }
