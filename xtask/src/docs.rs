@@ -7,6 +7,7 @@ use model::need::is_offered;
 use model::{Param, Semantics};
 use serde_json::{Value, json};
 use std::fs;
+use textwrap::{Options, WordSplitter};
 
 /// Writes it.
 pub fn write() -> Result<(), String> {
@@ -240,17 +241,8 @@ fn word(value: Value) -> String {
 
 /// `text` as lines, of which all but the first begin with `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
-    let mut words = text.split(' ');
-    let (mut lines, mut line) = (String::new(), words.next().unwrap_or_default().to_owned());
-    for word in words {
-        if line.chars().count() + 1 + word.chars().count() <= WIDEST {
-            line += &format!(" {word}");
-        } else {
-            lines += &format!("{line}\n");
-            line = format!("{indent}{word}");
-        }
-    }
-    format!("{lines}{line}\n")
+    let options = Options::new(WIDEST).subsequent_indent(indent).break_words(false);
+    textwrap::fill(text, options.word_splitter(WordSplitter::NoHyphenation)) + "\n"
 }
 
 fn capitalised(text: &str) -> String {

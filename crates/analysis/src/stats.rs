@@ -36,6 +36,13 @@ pub fn median(values: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted)
 }
 
+/// The value of which a `share` of `sorted` lies below, between two of them if need be; `None` of nothing.
+pub fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
+    let place = share * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    Some(low + (high - low) * place.fract())
+}
+
 fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     match sorted.len() {

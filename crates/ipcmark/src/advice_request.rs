@@ -78,14 +78,14 @@ impl AdviceRequest {
             )
             .into());
         }
-        let AdviseArguments { time, timeout, format, html, svg, existing, .. } = arguments;
+        let AdviseArguments { time, timeout, answer, html, svg, existing, .. } = arguments;
         for name in &among {
             let offered = || CARDS.iter().filter(|card| model::need::is_offered(card)).map(|card| card.name);
             if !offered().any(|known| known == name) {
-                return Err(Invalid::unknown("mechanism", name, offered()).into());
+                return Err(Invalid::unknown_mechanism("mechanism", name, offered()).into());
             }
         }
-        Ok(Self { needs, among, time, timeout, format, html, svg, existing: existing.into() })
+        Ok(Self { needs, among, time, timeout, format: answer.format, html, svg, existing: existing.into() })
     }
 }
 

@@ -272,6 +272,14 @@ pub struct ShowOptions {
     pub metric: Option<String>,
 }
 
+/// How an answer is printed.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct FormatOption {
+    /// Form in which the answer is printed: table, markdown, csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: report::Format,
+}
+
 /// What becomes of files that exist.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct OverwriteOption {
@@ -339,18 +347,16 @@ pub struct ListArguments {
     /// Mechanisms and operations to show in full [default: a line for each of all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
 }
 
 /// `ipcmark doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = examples::DOCTOR)]
 pub struct DoctorArguments {
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
     /// Examine the server's host too, through this command
     #[arg(long, value_name = "COMMAND")]
     pub server_via: Option<String>,
@@ -423,9 +429,8 @@ pub struct CompareArguments {
     /// With --fail-above: what is undecided fails with status 4, or passes
     #[arg(long, value_name = "OUTCOME", default_value = "fail", requires = "fail_above")]
     pub undecided: UndecidedOption,
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
     #[command(flatten, next_help_heading = "If mechanisms or builds are compared")]
     pub axes: AxesOptions,
     /// Delay every iteration of B by this much, as 5% (of what B takes without), 200ns or server:200ns; A and B may be the same
@@ -488,9 +493,8 @@ pub struct ProfileOptions {
     /// repeat for several
     #[arg(long = "counter", value_name = "COUNTER")]
     pub counters: Vec<String>,
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
     /// Show the whole path, system calls, scheduling, faults, counters, and what the probes cost
     #[arg(long)]
     pub detail: bool,

@@ -34,8 +34,9 @@ mod suites;
 
 use clap::{CommandFactory, Parser};
 use exit::{Error, Exit};
-use mechanisms::registry::{self, CARDS};
+use mechanisms::registry::CARDS;
 use model::Invalid;
+use model::invalid::nearest;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -62,11 +63,11 @@ fn program() -> ExitCode {
     if let Some(done) = harness::hidden::dispatch(std::env::args_os().skip(1)) {
         return exit::code(done.map_err(Error::from));
     }
-    let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(invalid) = misspelt_command(&words) {
-        return exit::code(Err::<Exit, _>(invalid.into()));
-    }
-    match cli::Cli::try_parse_from(with_command(words)) {
+    let words = match with_command(std::env::args_os().collect()) {
+        Ok(words) => words,
+        Err(invalid) => return exit::code(Err::<Exit, _>(invalid.into())),
+    };
+    match cli::Cli::try_parse_from(words) {
         Ok(cli) => exit::code(dispatch(cli)),
         Err(said) if said.use_stderr() => {
             // Where nobody reads it, the exit code still says it.
@@ -77,32 +78,25 @@ fn program() -> ExitCode {
     }
 }
 
-/// `words` with `run` where they name no command: what follows the program is then what to measure.
-fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
-    let Some(first) = words.get(1) else { return words };
-    let is_of_program = ["-h", "--help", "-V", "--version", "help"].iter().any(|word| first == word);
-    if !is_of_program && cli::Cli::command().find_subcommand(first).is_none() {
-        words.insert(1, "run".into());
+/// `words` with `run` where they name no command: what follows the program is then what to measure. One that is nearly a command, and
+/// nearer to it than to anything that could be measured, is refused.
+fn with_command(mut words: Vec<OsString>) -> Result<Vec<OsString>, Invalid> {
+    let Some(first) = words.get(1) else { return Ok(words) };
+    let program = cli::Cli::command();
+    let commands = || program.get_subcommands().map(clap::Command::get_name).chain(["help"]);
+    let is_of_program = ["-h", "--help", "-V", "--version"].iter().any(|word| first == word);
+    if is_of_program || commands().any(|command| first == command) {
+        return Ok(words);
     }
-    words
-}
-
-/// That the first of `words` after the program is nearly a command, and nothing that could be measured.
-fn misspelt_command(words: &[OsString]) -> Option<Invalid> {
-    let first = words.get(1)?.to_str().filter(|word| !word.starts_with('-'))?;
-    let commands = cli::Cli::command();
-    let names = || commands.get_subcommands().map(clap::Command::get_name).chain(["help"]);
-    let name = first.split(':').next().unwrap_or(first);
-    let is_known = names().any(|known| known == first)
-        || name == selection::ALL
-        || registry::card(name).is_some()
-        || suites::is_named(first);
-    let mechanisms = CARDS.iter().map(|card| card.name);
-    let invalid = (!is_known).then(|| Invalid::unknown("command", first, names()))?;
-    // What is nearer to a mechanism is for `run` to refuse.
-    let nearest = |of: &str| names().any(|known| of.contains(&format!("'{known}'")));
-    let all = Invalid::unknown("command", first, names().chain(mechanisms));
-    nearest(&all.remedy).then_some(invalid)
+    if let Some(word) = first.to_str().filter(|word| !word.starts_with('-') && !suites::is_named(word)) {
+        let mechanisms = CARDS.iter().map(|card| card.name).chain([selection::ALL]);
+        let name = word.split(':').next().unwrap_or(word);
+        if nearest(name, mechanisms.chain(commands())).is_some_and(|near| commands().any(|of| of == near)) {
+            return Err(Invalid::unknown("command", word, commands()));
+        }
+    }
+    words.insert(1, "run".into());
+    Ok(words)
 }
 
 fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {

@@ -4,12 +4,12 @@
 //! It reads the files that are named, and asks nothing else of this host.
 
 use crate::cli::{
-    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, ProfileOptions, RemoteOptions,
-    RunArguments, ShowOptions, UndecidedOption,
+    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, FormatOption, ProfileOptions,
+    RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
 };
 use crate::derived_file::Existing;
 use crate::exit::Error;
-use crate::selection::{Axes, by_hand, placements, restrict};
+use crate::selection::{ALL, Axes, by_hand, placements, restrict};
 use crate::{results_file, suites};
 use harness::coordinator::via::Via;
 use mechanisms::registry::{self, CARDS};
@@ -309,19 +309,23 @@ fn named_suite(what: &[String]) -> Result<Option<&str>, Invalid> {
 fn suite_of(what: &[String], axes: &Axes) -> Result<Suite, Error> {
     match named_suite(what)? {
         Some(suite) => Ok(restrict(suites::find(suite)?, axes)?),
-        None => Ok(by_hand(what, axes).map_err(|invalid| of_no_suite(what, invalid))?),
+        None => {
+            if let [only] = what {
+                refuse_unknown(only)?;
+            }
+            Ok(by_hand(what, axes)?)
+        }
     }
 }
 
-/// `invalid`, or that a single word names neither a mechanism nor a suite.
-fn of_no_suite(what: &[String], invalid: Invalid) -> Invalid {
-    let suites = suites::SUITES.iter().map(|(name, _)| *name);
-    match what {
-        [word] if invalid.problem.starts_with("unknown mechanism") && !word.contains(':') => {
-            Invalid::unknown("mechanism or suite", word, CARDS.iter().map(|card| card.name).chain(suites))
-        }
-        _ => invalid,
+/// Refuses a `word` that names neither a mechanism nor a suite.
+fn refuse_unknown(word: &str) -> Result<(), Invalid> {
+    if word.contains(':') || word == ALL || registry::card(word).is_some() {
+        return Ok(());
     }
+    let suites = suites::SUITES.iter().map(|(name, _)| *name);
+    let known = CARDS.iter().map(|card| card.name).chain(suites);
+    Err(Invalid::unknown_mechanism("mechanism or suite", word, known))
 }
 
 impl From<ShowOptions> for ShowRequest {
@@ -333,7 +337,7 @@ impl From<ShowOptions> for ShowRequest {
 impl CompareRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: CompareArguments) -> Result<Self, Error> {
-        let CompareArguments { fail_above, undecided, format, .. } = arguments;
+        let CompareArguments { fail_above, undecided, answer: FormatOption { format }, .. } = arguments;
         let gate = fail_above.map(|above| GateRequest { above, undecided });
         let CompareArguments { what, against, plan, find, axes, inject, effort, .. } = arguments;
         let find = plan.then_some(find);
@@ -522,7 +526,7 @@ impl ExplanationRequest {
             iterations,
             probes,
             counters,
-            format,
+            answer,
             detail,
             traces,
             timelines,
@@ -538,7 +542,7 @@ impl ExplanationRequest {
             iterations,
             probes: if probes.is_empty() { Probe::explaining() } else { probes },
             counters,
-            format,
+            format: answer.format,
             detail,
             files: ExplanationFiles { traces, timelines, flames, html, existing: existing.into() },
         }

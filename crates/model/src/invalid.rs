@@ -27,28 +27,34 @@ impl Invalid {
 
     /// A refusal of the name `given`, with the nearest of `known` as a suggestion.
     pub fn unknown<'a>(noun: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        let known: Vec<&str> = known.into_iter().collect();
-        // None is a misspelling of a text many times as long, and comparing takes a time in proportion to both lengths.
-        let nearest = known
-            .iter()
-            .filter(|name| given.len() <= LONGEST_MISSPELLING * name.len())
-            .map(|name| (strsim::jaro_winkler(given, name), *name))
-            .filter(|(likeness, _)| *likeness > 0.7)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        let remedy = match nearest {
+        Self::unknown_of(noun, given, known.into_iter().collect(), "")
+    }
+
+    /// The same of a mechanism, or of what else may stand in its place.
+    pub fn unknown_mechanism<'a>(noun: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::unknown_of(noun, given, known.into_iter().collect(), ", which 'ipcmark list' shows")
+    }
+
+    /// The same; `shown` says where the others are of a list that is too long.
+    fn unknown_of(noun: &str, given: &str, known: Vec<&str>, shown: &str) -> Self {
+        let (first, others) = known.split_at(known.len().min(MOST_LISTED));
+        let remedy = match nearest(given, known.iter().copied()) {
             _ if known.is_empty() => "there are none".to_owned(),
-            Some((_, name)) => format!("did you mean '{name}'?"),
-            None if known.len() > MOST_LISTED => {
-                let more = known.len() - MOST_LISTED;
-                format!(
-                    "known: {} and {more} more, which 'ipcmark list' shows",
-                    known[..MOST_LISTED].join(", ")
-                )
-            }
-            None => format!("known: {}", known.join(", ")),
+            Some(name) => format!("did you mean '{name}'?"),
+            None if others.is_empty() => format!("known: {}", first.join(", ")),
+            None => format!("known: {} and {} more{shown}", first.join(", "), others.len()),
         };
         Self::new(format!("unknown {noun} '{}'", printable(given)), remedy)
     }
+}
+
+/// The one of `known` that `given` may be a misspelling of.
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // None is a misspelling of a text many times as long, and comparing takes a time in proportion to both lengths.
+    let known = known.into_iter().filter(|name| given.len() <= LONGEST_MISSPELLING * name.len());
+    let alike = known.map(|name| (strsim::jaro_winkler(given, name), name));
+    let alike = alike.filter(|(likeness, _)| *likeness > 0.7);
+    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 impl fmt::Display for Invalid {
@@ -84,6 +90,16 @@ mod tests {
         assert!(server.remedy.starts_with("known:"), "{server}");
         let flood = Invalid::unknown("mechanism", &"pipe".repeat(5), ["pipe", "unix-stream"]);
         assert!(flood.remedy.starts_with("known:"), "{flood}");
+    }
+
+    #[test]
+    fn a_long_list_is_cut_and_only_mechanisms_are_said_to_be_in_the_list() {
+        let names: Vec<String> = (0..20).map(|nth| format!("name-{nth}")).collect();
+        let names = || names.iter().map(String::as_str);
+        let case = Invalid::unknown("case", "zzz", names());
+        assert!(case.remedy.ends_with("name-15 and 4 more"), "{case}");
+        let mechanism = Invalid::unknown_mechanism("mechanism", "zzz", names());
+        assert!(mechanism.remedy.ends_with("and 4 more, which 'ipcmark list' shows"), "{mechanism}");
     }
 
     #[test]

@@ -30,7 +30,8 @@ impl Spec {
             None => (text, None),
         };
         let Some(card) = cards.iter().find(|card| card.name == name) else {
-            return Err(Invalid::unknown("mechanism or operation", name, cards.iter().map(|card| card.name)));
+            let known = cards.iter().map(|card| card.name);
+            return Err(Invalid::unknown_mechanism("mechanism or operation", name, known));
         };
         let params = params.map(|params| Params::parse(params, card)).transpose()?.unwrap_or_default();
         Ok(Self { name: name.to_owned(), params })

@@ -22,57 +22,40 @@ pub struct Leader {
     pub slower: Vec<(usize, Estimate)>,
     /// Whether it is known well enough to be called the fastest.
     pub is_known: bool,
-    /// Whether the size is the smallest of those with a payload.
-    pub at_smallest: bool,
-    /// The same of the largest.
-    pub at_largest: bool,
-    /// Whether something else was measured that it could be slower than.
-    pub has_rivals: bool,
     /// The fastest of those that sleep while they wait, where the fastest of all keeps its CPUs busy.
     pub asleep: Option<Box<Leader>>,
 }
 
-/// What cases have in common that can be ranked, but for their size.
-type Group = (Workload, Placement, Option<CpuPair>, Endpoints, Pace, Peers);
+impl Leader {
+    /// Whether something else was measured that it could be slower than.
+    pub fn has_rivals(&self) -> bool {
+        !(self.as_good.is_empty() && self.slower.is_empty())
+    }
+}
+
+/// What cases have in common that can be ranked.
+type Group = (Workload, Placement, Option<CpuPair>, Endpoints, Pace, Peers, Option<Size>);
 
 /// The leaders among `records`, by workload, place and size, the smallest first.
 ///
-/// Mechanisms compete by rate where the workload has one, otherwise by time. The instrument itself does not compete, unless there is
-/// nothing else.
+/// Mechanisms compete by rate where the workload has one, otherwise by time. The instrument itself does not compete.
 pub(super) fn leaders(records: &[AnalysedRecord<'_>], model: &RunModel) -> Vec<Leader> {
-    let mut groups: BTreeMap<Group, BTreeMap<Option<Size>, Vec<usize>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
     for (at, analysed) in records.iter().enumerate() {
         let case = &analysed.record.case;
         let competes = !analysed.record.floor && !case.workload.is_alone() && case.spec.name != NULL;
         if competes && merit(analysed).is_some() {
-            groups.entry(group(case)).or_default().entry(case.size_bytes).or_default().push(at);
+            groups.entry(group(case)).or_default().push(at);
         }
     }
-    groups.into_values().flat_map(|sizes| of_group(records, &sizes, model)).collect()
-}
-
-fn of_group(
-    records: &[AnalysedRecord<'_>],
-    sizes: &BTreeMap<Option<Size>, Vec<usize>>,
-    model: &RunModel,
-) -> Vec<Leader> {
-    let has_payload = |size: &&Option<Size>| size.is_some_and(|size| size.0 > 0);
-    let with_payload: Vec<&Option<Size>> = sizes.keys().filter(has_payload).collect();
-    let smallest = with_payload.first().copied().or(sizes.keys().next());
-    let largest = with_payload.last().copied().or(sizes.keys().last());
-    let leaders = sizes.iter().filter_map(|(size, members)| {
-        let leader = rank(records, members, model)?;
-        let (at_smallest, at_largest) = (Some(size) == smallest, Some(size) == largest);
-        Some(Leader { at_smallest, at_largest, ..leader })
-    });
-    leaders.collect()
+    groups.into_values().filter_map(|members| rank(records, &members, model)).collect()
 }
 
 fn group(case: &Case) -> Group {
-    (case.workload, case.placement, case.cpus, case.endpoints, case.pace, case.peers)
+    (case.workload, case.placement, case.cpus, case.endpoints, case.pace, case.peers, case.size_bytes)
 }
 
-/// The best of `members`, which are of one size.
+/// The best of `members`, which are of one group.
 fn rank(records: &[AnalysedRecord<'_>], members: &[usize], model: &RunModel) -> Option<Leader> {
     let mut ranked: Vec<(usize, f64)> =
         members.iter().filter_map(|at| Some((*at, merit(&records[*at])?))).collect();
@@ -90,17 +73,7 @@ fn rank(records: &[AnalysedRecord<'_>], members: &[usize], model: &RunModel) -> 
     let sleeps = |at: &usize| records[*at].record.case.spec.params.sleeps();
     let sleepers: Vec<usize> = members.iter().copied().filter(sleeps).collect();
     let asleep = if sleeps(&best) { None } else { rank(records, &sleepers, model).map(Box::new) };
-    let has_rivals = !others.is_empty();
-    Some(Leader {
-        best,
-        as_good,
-        slower,
-        is_known,
-        has_rivals,
-        at_smallest: false,
-        at_largest: false,
-        asleep,
-    })
+    Some(Leader { best, as_good, slower, is_known, asleep })
 }
 
 /// How many times as long the first takes as the second, whose numbers are in this `ratio`. Of cases that were fitted together that is

@@ -9,7 +9,7 @@ use model::record::Results;
 pub struct PlaceWorth {
     /// Whether their endpoints run on two CPUs.
     pub on_two_cpus: bool,
-    /// Half of the width of the interval of a time over it: the median over cases.
+    /// Half of the width of the interval of a time over it, which nine in ten cases keep.
     pub half_width: f64,
     /// What was asked for.
     pub asked: f64,
@@ -45,7 +45,7 @@ impl RunWorth {
                 let here = || cases().filter(|analysed| analysed.record.case.uses_two_cpus() == on_two_cpus);
                 let halves: Vec<f64> = here().filter_map(AnalysedRecord::half_width).collect();
                 let asked = results.header.settings.precision.of(&here().next()?.record.case).0;
-                Some(PlaceWorth { on_two_cpus, half_width: stats::median(&halves)?, asked })
+                Some(PlaceWorth { on_two_cpus, half_width: of_nearly_all(halves)?, asked })
             })
             .collect();
         let slower: Vec<f64> = cases().filter_map(AnalysedRecord::slower_as_found).collect();
@@ -60,6 +60,13 @@ impl RunWorth {
     pub fn is_as_asked(&self) -> bool {
         self.places.iter().all(|place| place.half_width <= place.asked)
     }
+}
+
+/// What nine in ten of `halves` keep: a median would be silent of a whole kind of cases that is known worse. `None` of nothing.
+fn of_nearly_all(mut halves: Vec<f64>) -> Option<f64> {
+    const NEARLY_ALL: f64 = 0.9;
+    halves.sort_unstable_by(f64::total_cmp);
+    stats::quantile_of_sorted(&halves, NEARLY_ALL)
 }
 
 impl MoreTime {

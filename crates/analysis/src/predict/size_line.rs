@@ -3,7 +3,7 @@
 //!
 //! It knows nothing of mechanisms. The bends of logarithmic curves, which explanations name, are in `explain::knee`.
 
-use crate::stats::mean;
+use crate::stats::{mean, quantile_of_sorted};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde::Serialize;
@@ -179,12 +179,8 @@ impl SizeFit {
 /// The values of which a share of `tail` lies below and above the interval.
 pub(super) fn quantiles(mut values: Vec<f64>, tail: f64) -> (f64, f64) {
     values.sort_unstable_by(f64::total_cmp);
-    let at = |share: f64| {
-        let place = share * (values.len() as f64 - 1.0);
-        let (low, high) = (values[place.floor() as usize], values[place.ceil() as usize]);
-        low + (high - low) * place.fract()
-    };
-    if values.is_empty() { (f64::NAN, f64::NAN) } else { (at(tail), at(1.0 - tail)) }
+    let at = |share: f64| quantile_of_sorted(&values, share).unwrap_or(f64::NAN);
+    (at(tail), at(1.0 - tail))
 }
 
 /// A value of the standard normal distribution.

@@ -1,7 +1,7 @@
 //! What can be typed after `record`, `replay`, `predict` and `advise`.
 
-use super::OverwriteOption;
 use super::examples::{self, with_codes};
+use super::{FormatOption, OverwriteOption};
 use clap::Args;
 use model::need::{Objective, Pattern, Requirement};
 use model::units::{parse_duration, parse_some_time};
@@ -27,9 +27,8 @@ pub struct RecordArguments {
     /// setgid, capabilities), which is recorded so only if this is said [default: the first of these that may be used]
     #[arg(long, value_name = "WAY")]
     pub by: Option<RecordBy>,
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
     /// Draw processes and flows as an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -73,9 +72,8 @@ pub struct ReplayArguments {
     /// End the replay when nothing happens for this long, beyond what its flows wait by themselves
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
     pub timeout: Duration,
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
 }
 
 /// `ipcmark predict`.
@@ -112,9 +110,8 @@ pub struct PredictArguments {
     /// The same number gives the same prediction
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
 }
 
 /// `ipcmark advise`.
@@ -150,9 +147,8 @@ pub struct AdviseArguments {
     /// Kill a trial that goes this long without a report
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub timeout: Duration,
-    /// Form in which the answer is printed: table, markdown, csv or json
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: report::Format,
+    #[command(flatten)]
+    pub answer: FormatOption,
     /// Make an HTML page of the answer too, which needs no other file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -40,13 +40,13 @@ pub fn run(arguments: DoctorArguments) -> Result<Exit, Error> {
     found.sort_by_key(|finding| finding.severity);
     let here = found.iter().map(paragraph).collect::<Vec<_>>().join("\n");
     let Some(via) = &arguments.server_via else {
-        show_answer(arguments.format, &here, &found, &[])?;
+        show_answer(arguments.answer.format, &here, &found, &[])?;
         return Ok(Exit::Success);
     };
     let there = of_server(&Via::parse(via)?, &arguments)?;
     let found = json!({ "client": found, "server": there.findings });
     let text = format!("this host\n\n{here}\nthe server's host, by {via}\n\n{}", there.text);
-    match arguments.format {
+    match arguments.answer.format {
         Format::Csv => show_answer(Format::Csv, &text, &of_sides(&found), &[])?,
         format => show_answer(format, &text, &found, &[])?,
     }
@@ -89,7 +89,7 @@ fn of_server(via: &Via, arguments: &DoctorArguments) -> Result<OfServer, Error> 
     let programs = programs(&request, via, &interrupted, &mut Vec::new())?;
     let server = RemoteHost::reach(via, &programs, ANSWER_WITHIN, None, &interrupted)?;
     let words = vec![server.program(), "doctor"];
-    if matches!(arguments.format, Format::Table | Format::Markdown) {
+    if matches!(arguments.answer.format, Format::Table | Format::Markdown) {
         return Ok(OfServer { text: via.output(&words)?, ..OfServer::default() });
     }
     let said = via.output(&[&words[..], &["--format", "json"]].concat())?;

@@ -18,11 +18,11 @@ pub fn run(arguments: ListArguments) -> Result<Exit, Error> {
         true => (short(), CARDS.iter().map(Entry::Card).collect()),
         false => (named.iter().map(Entry::full).collect::<Vec<_>>().join("\n"), named),
     };
-    let document: Value = match arguments.format {
+    let document: Value = match arguments.answer.format {
         Format::Table | Format::Markdown => Value::Null,
         Format::Csv | Format::Json => entries.iter().map(Entry::json).collect(),
     };
-    show_answer(arguments.format, &text, &document, &[])?;
+    show_answer(arguments.answer.format, &text, &document, &[])?;
     Ok(Exit::Success)
 }
 
@@ -50,7 +50,9 @@ impl Entry {
 
 fn find(name: &str) -> Result<Entry, Invalid> {
     let found = registry::card(name).map(Entry::Card).or_else(|| absent(name).map(Entry::Absent));
-    found.ok_or_else(|| Invalid::unknown("mechanism or operation", name, CARDS.iter().map(|card| card.name)))
+    found.ok_or_else(|| {
+        Invalid::unknown_mechanism("mechanism or operation", name, CARDS.iter().map(|card| card.name))
+    })
 }
 
 /// Whether what `card` describes works here with every parameter at its default.

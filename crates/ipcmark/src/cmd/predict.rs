@@ -80,7 +80,7 @@ pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let held = replayed.map(|trials| held(&prediction, [&before, &after], &trials));
     let text = report::prediction(&prediction, held.as_ref(), &style());
     let document = serde_json::json!({ "prediction": prediction, "held": held });
-    show_answer(arguments.format, &text, &document, &["prediction", "flows"])?;
+    show_answer(arguments.answer.format, &text, &document, &["prediction", "flows"])?;
     Ok(Exit::Success)
 }
 

@@ -110,9 +110,9 @@ fn show(arguments: &RecordArguments, scenario: &Scenario) -> Result<(), Error> {
     }
     let document: serde_json::Value = toml::from_str(&text)
         .map_err(|error| Failure::new("write", "the scenario", error.to_string(), "report this bug"))?;
-    show_answer(arguments.format, &report::recording(&analysed, &style()), &document, &["flow"])?;
+    show_answer(arguments.answer.format, &report::recording(&analysed, &style()), &document, &["flow"])?;
     // Standard output may be read by a program.
-    if arguments.format == report::Format::Table { print(&wrote) } else { Ok(()) }
+    if arguments.answer.format == report::Format::Table { print(&wrote) } else { Ok(()) }
 }
 
 /// What the scenario is called, and what was recorded.

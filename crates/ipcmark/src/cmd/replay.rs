@@ -38,7 +38,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
     };
     match ended {
         Ok((text, document, has_measured)) => {
-            show_answer(arguments.format, &text, &document, &["flows"])?;
+            show_answer(arguments.answer.format, &text, &document, &["flows"])?;
             if !has_measured && !session.is_stopped() {
                 let answer = "no message went in the time that was measured";
                 return Err(Failure::new("replay", "the scenario", answer, "give it more --time").into());

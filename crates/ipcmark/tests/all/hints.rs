@@ -277,7 +277,7 @@ const FOLLOWED: &[(&str, fn())] = &[
     ("whether loopback is up", a_network_without_loopback_is_named_by_the_doctor),
     ("POSIX objects lie in", posix_objects_that_cannot_be_made_are_named_by_the_doctor),
     ("const SEE_DOCTOR", a_probe_that_is_killed_leads_to_what_the_doctor_says_of_filters),
-    ("more, which 'ipcmark list' shows", what_is_unknown_is_found_in_the_list),
+    (", which 'ipcmark list' shows", what_is_unknown_is_found_in_the_list),
     ("See 'ipcmark doctor'.", how_the_speed_of_the_host_changes_is_told_by_the_doctor),
     ("raise the limit that 'ipcmark list NAME' names", a_limit_that_clamped_is_named_by_the_list),
     ("the kernel gave less than was asked for as", a_limit_that_clamped_is_named_by_the_list),

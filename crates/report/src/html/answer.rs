@@ -13,12 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, html};
 use model::record::Fact;
 
-/// The answers of `all`, and what a browser without scripts shows below them.
-pub(super) fn answer(all: &[AnalysedResults<'_>]) -> String {
+/// The answers of `all`, and what a browser without scripts shows below them: tables, and figures of the column `metric`.
+pub(super) fn answer(all: &[AnalysedResults<'_>], metric: Option<&str>) -> String {
     let plain = html! {
         noscript {
             @for results in all { (tables(results)) }
-            @for drawing in drawings(all, None).unwrap_or_default() {
+            @for drawing in drawings(all, metric).unwrap_or_default() {
                 img alt=(drawing.file_name) src=(picture(&svg(&drawing.chart)));
             }
         }

@@ -49,7 +49,7 @@ pub fn html(
         "policy" => policy(),
         "title" => escape(&data.title),
         "style" => STYLE.to_owned(),
-        "answer" => answer(all),
+        "answer" => answer(all, metric),
         "data" => inert(&json),
         "library" => LIBRARY.to_owned(),
         "script" => SCRIPT.to_owned(),

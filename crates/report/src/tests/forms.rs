@@ -22,7 +22,7 @@ fn markdown_says_what_the_table_says() {
 
     - two cores: shm-ring:wait=spin (at 64 KiB: 3.0x pipe:capacity=1M). Of those that sleep: pipe:capacity=1M
 
-    Host: calm. Values of one core are good to ±0.4%, of two to ±0.4%.
+    Host: noisy. Values of one core are good to ±15%, of two to ±6%; --time 20m would give about ±5% and ±2%. The hypervisor took 1.3% of the CPU time. See 'ipcmark doctor'.
 
     Note: the last line was cut off; it is left out
 

@@ -220,7 +220,9 @@ fn the_fixture_in_80_columns() {
       -  not measured (--detail says why)   2x pipe: pipe takes twice as long
       c  clamped: the kernel granted another value than was asked for:
          unix-stream:buffer=8M,wait=spin-then-block SO_SNDBUF asked for 8M, got 416K
-    Host: calm. Values of one core are good to ±0.4%, of two to ±0.4%.
+    Host: noisy. Values of one core are good to ±15%, of two to ±6%; --time 20m
+      would give about ±5% and ±2%. The hypervisor took 1.3% of the CPU time. See
+      'ipcmark doctor'.
     Note: the last line was cut off; it is left out
     ");
 }

@@ -43,8 +43,8 @@ fn the_matrix_says_in_a_line_what_the_host_did() {
     let style = Style { detail: false, ..PLAIN };
     let text = matrix(&fixture::on_a_shared_host(1.4), &style);
     insta::assert_snapshot!(around(&text, "calmest", 1), @"
-    are of the calmest quarter of the run, the median slice took 21% longer. The
-    hypervisor took 1.3% of the CPU time. See 'ipcmark doctor'.
+    times are of the calmest quarter of the run, the median slice took 21% longer.
+    The hypervisor took 1.3% of the CPU time. See 'ipcmark doctor'.
     ");
     // A host that did nothing needs no word.
     assert!(!matrix(&fixture::on_a_shared_host(1.0), &style).contains("calmest"));

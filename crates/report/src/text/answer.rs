@@ -18,7 +18,7 @@ const NAMED: usize = 4;
 
 /// What is fastest: for each workload a heading with its places and what is to be said of each. Nothing where nothing competes.
 pub(crate) fn fastest(results: &AnalysedResults<'_>) -> Vec<(String, Vec<(String, String)>)> {
-    let places = grouped(results.leaders.iter().filter(|leader| leader.has_rivals).map(|leader| {
+    let places = grouped(results.leaders.iter().filter(|leader| leader.has_rivals()).map(|leader| {
         let common = Common::of(case(results, leader)).of_all_sizes();
         (common, leader)
     }));

@@ -81,7 +81,7 @@ fn leave_out_instrument(cases: &mut Vec<Numbered<'_>>) {
 /// Which records are the fastest, or too close to it to call.
 fn marks_of(results: &AnalysedResults<'_>) -> Marks {
     let mut marks = Marks::new();
-    for leader in results.leaders.iter().filter(|leader| leader.has_rivals) {
+    for leader in results.leaders.iter().filter(|leader| leader.has_rivals()) {
         let is_alone = leader.as_good.is_empty();
         if is_alone && leader.is_known {
             marks.insert(leader.best, FASTEST);
@@ -236,19 +236,19 @@ impl Matrix {
         self.rows.iter().flat_map(|(_, cells)| cells).map(|cell| width(part(cell))).max().unwrap_or_default()
     }
 
-    /// The columns of a value with what it is worth: side by side, or a range over both.
+    /// The columns of a value, and of what it is worth with the blank before it: side by side, or a range over both.
     fn value_width(&self) -> (usize, usize) {
         let worth = self.widest(|cell| &cell.worth);
         let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
         let with_worth = cells().filter(|cell| !cell.worth.is_empty()).map(|cell| width(&cell.value)).max();
         let alone = cells().filter(|cell| cell.worth.is_empty()).map(|cell| width(&cell.value)).max();
         let beside = if worth == 0 { 0 } else { worth + 1 };
-        (with_worth.unwrap_or_default().max(alone.unwrap_or_default().saturating_sub(beside)), worth)
+        (with_worth.unwrap_or_default().max(alone.unwrap_or_default().saturating_sub(beside)), beside)
     }
 
     fn column_width(&self) -> usize {
-        let (value, worth) = self.value_width();
-        let cell = MARK_WIDTH + value + if worth == 0 { 0 } else { worth + 1 };
+        let (value, beside) = self.value_width();
+        let cell = MARK_WIDTH + value + beside;
         let titles = self.titles.iter().map(|title| width(title)).max().unwrap_or_default();
         SPACING + cell.max(titles) + self.widest(|cell| &cell.signs)
     }
@@ -273,11 +273,11 @@ impl Matrix {
         let last = self.last.as_ref().filter(|last| last_width(Some(last)) <= room - name_width);
         let titles = shown.iter().map(|at| right(&self.titles[*at], column - signs) + &" ".repeat(signs));
         let titles: String = titles.chain(last.map(|(title, _)| right(title, last_width(last)))).collect();
-        let first = INDENT.len() + name_width;
+        let (first, widths) = (INDENT.len() + name_width, self.value_width());
         let mut lines = self.head(&titles, first, column, style);
         for (at, (name, cells)) in self.rows.iter().enumerate() {
             let mut names = wrap_name(name, name_width).into_iter();
-            let cells = shown.iter().map(|at| self.cell(&cells[*at], column - signs, signs));
+            let cells = shown.iter().map(|at| cells[*at].laid_out(widths, column - signs, signs));
             let cells = cells.chain(last.map(|(_, cells)| right(&cells[at], last_width(last))));
             let name = left(&names.next().unwrap_or_default(), name_width);
             lines.push(format!("{INDENT}{name}{}", cells.collect::<String>()));
@@ -316,18 +316,6 @@ impl Matrix {
         }
         lines.push(" ".repeat(first) + &style.titles(titles));
         lines
-    }
-
-    /// `cell` in so many columns, and its signs in so many more.
-    fn cell(&self, cell: &Cell, columns: usize, signs: usize) -> String {
-        let (value, worth) = self.value_width();
-        let beside = if worth == 0 { 0 } else { worth + 1 };
-        let text = match cell.worth.as_str() {
-            "" if width(&cell.value) > value => right(&cell.value, value + beside),
-            "" => right(&cell.value, value) + &" ".repeat(beside),
-            known => format!("{} {}", right(&cell.value, value), left(known, worth)),
-        };
-        right(&format!("{} {text}", cell.mark), columns) + &left(&cell.signs, signs)
     }
 }
 
@@ -422,6 +410,16 @@ impl Cell {
         let signs: String = signs.into_iter().collect();
         let mark = marks.get(&at).copied().unwrap_or(' ');
         Self { mark, value, worth, signs }
+    }
+
+    /// It in so many columns, and its signs in so many more. Its value and what that is worth have these widths.
+    fn laid_out(&self, (value, beside): (usize, usize), columns: usize, signs: usize) -> String {
+        let text = match self.worth.as_str() {
+            "" if width(&self.value) > value => right(&self.value, value + beside),
+            "" => right(&self.value, value) + &" ".repeat(beside),
+            known => right(&self.value, value) + &left(&format!(" {known}"), beside),
+        };
+        right(&format!("{} {text}", self.mark), columns) + &left(&self.signs, signs)
     }
 
     /// A cell without a value.
