@@ -60,8 +60,8 @@ impl AdviceRequest {
             }
             (None, []) => {
                 return Err(Invalid::new(
-                    "no pattern is given",
-                    "give --pattern request-reply, stream or signal",
+                    "neither a scenario nor a need is named",
+                    "name a scenario file, or give --pattern request-reply, stream or signal",
                 )
                 .into());
             }
@@ -238,6 +238,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_a_remedy() {
         for (words, says) in [
+            ("", "neither a scenario nor a need"),
             ("--pattern stream", "needs the size"),
             ("--pattern signal --size 4", "has no size"),
             ("--pattern signal --optimise throughput", "no throughput"),

@@ -120,7 +120,7 @@ pub struct PredictArguments {
 pub struct AdviseArguments {
     /// Scenario file, for each flow of which a mechanism is to be found, unless --pattern says what is needed; then the mechanisms
     /// to choose among [default: all]
-    #[arg(value_name = "SCENARIO|MECHANISM", required_unless_present = "pattern")]
+    #[arg(value_name = "SCENARIO|MECHANISM")]
     pub what: Vec<String>,
     /// How the processes talk: request-reply, stream (messages one way) or signal (a wake-up)
     #[arg(long, value_name = "PATTERN")]
