@@ -30,7 +30,10 @@ fn lay_out(one: &ExplainedDifference, style: &Style) -> Vec<String> {
     };
     let tables = shown.iter().flat_map(|table| grid(table, style));
     let more = more.into_iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER));
-    section(&heading(one), words, style).into_iter().chain(tables).chain(more).collect()
+    // What the tables say below them must be said of the sentence's times too.
+    let settings = if shown.is_empty() { missed(&one.settings) } else { Vec::new() };
+    let settings = settings.iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER));
+    section(&heading(one), words, style).into_iter().chain(tables).chain(more).chain(settings).collect()
 }
 
 /// Which cases they are.
