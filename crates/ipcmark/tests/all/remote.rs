@@ -459,12 +459,15 @@ fn a_cut_link_under_ssh_ends_both_sides() {
 
     let output = place.path("cut.jsonl");
     let arguments =
-        ["run", "tcp", "-s", "1", "--time", "60s", "--timeout", "3s", "-o", output.to_str().unwrap()];
+        ["run", "tcp", "-s", "1", "--time", "60s", "--timeout", "20s", "-o", output.to_str().unwrap()];
     let pushed = ["--server-via", &via, "--push"];
     let running = Running::start(&mut hosts.ipcmark(&place, &[&arguments[..], &pushed[..]].concat()));
     let begun =
         || fs::read_to_string(&output).is_ok_and(|text| text.matches("\"type\":\"sample\"").count() > 2);
-    assert!(wait_until(GONE_WITHIN, begun), "no sample came");
+    if !wait_until(GONE_WITHIN, begun) {
+        running.signal(Signal::INT);
+        panic!("no sample came: {}", running.finish());
+    }
     assert!(ip(&format!("-n {} link set eth0 down", hosts.a)).0);
     // It would run for a minute.
     let said = running.finish().expect(1);

@@ -206,18 +206,37 @@ pub(crate) struct UdpEndpoint {
     window: Option<Window>,
 }
 
-/// At most `most` messages are unacknowledged. The server acknowledges every `step` of them.
+/// At most so much is unacknowledged, in what messages are charged to the receive buffer: those of a scenario differ in size, and many short
+/// ones fill it as a long one does.
 #[derive(Debug)]
 struct Window {
-    most: u32,
-    step: u32,
-    /// The size of a message.
-    size_bytes: usize,
-    /// How much of the current message was transferred.
-    bytes: usize,
-    /// In the client: messages sent since the last acknowledgement that it received. In the server: messages received
-    /// since the last acknowledgement that it sent.
-    messages: u32,
+    most_bytes: usize,
+    /// After how much the server acknowledges.
+    step_bytes: usize,
+    segment_bytes: usize,
+    /// In the client: what was sent since the last acknowledgement that it received. In the server: what was received since the last
+    /// that it sent.
+    open_bytes: usize,
+}
+
+impl Window {
+    /// Adds what was transferred.
+    #[inline(always)]
+    fn add(&mut self, count: usize) {
+        self.open_bytes += charge(count, self.segment_bytes);
+    }
+
+    /// Whether an acknowledgement is due.
+    #[inline(always)]
+    fn is_step_full(&self) -> bool {
+        self.open_bytes >= self.step_bytes
+    }
+
+    /// Whether a message of `length` must wait for an acknowledgement, which comes.
+    #[inline(always)]
+    fn is_closed_to(&self, length: usize) -> bool {
+        self.is_step_full() && self.open_bytes + charge(length, self.segment_bytes) > self.most_bytes
+    }
 }
 
 impl UdpEndpoint {
@@ -233,7 +252,6 @@ impl UdpEndpoint {
         let mut settings = set_buffers(&socket, params, card)?;
         settings.extend(set_busy_polling(&socket, params, card)?);
         settings.extend(strangers_setting(strangers));
-        let size_bytes = shape.size_bytes;
         let window = if shape.workload == Workload::Throughput {
             let asked = params.count(card, WINDOW.name);
             let fitting = fitting.map_or_else(|| fitting_messages(&socket, shape, segment_bytes), Ok)?;
@@ -249,7 +267,13 @@ impl UdpEndpoint {
                 clamped: asked.is_some_and(|count| count != most),
                 usual: None,
             });
-            Some(Window { most, step, size_bytes, bytes: 0, messages: 0 })
+            let of_message = charge(shape.size_bytes, segment_bytes);
+            Some(Window {
+                most_bytes: most as usize * of_message,
+                step_bytes: step as usize * of_message,
+                segment_bytes,
+                open_bytes: 0,
+            })
         } else {
             None
         };
@@ -285,16 +309,12 @@ impl Endpoint for UdpEndpoint {
         if self.role == Role::Client
             && let Some(window) = &mut self.window
         {
-            if window.bytes == 0 && window.messages == window.most {
+            while window.is_closed_to(bytes.len()) {
                 self.endpoint.receive(&mut [0])?;
-                window.messages -= window.step;
+                window.open_bytes -= window.step_bytes;
             }
             let sent = self.endpoint.send(bytes)?;
-            window.bytes += sent;
-            if window.bytes >= window.size_bytes {
-                window.bytes -= window.size_bytes;
-                window.messages += 1;
-            }
+            window.add(sent);
             return Ok(sent);
         }
         self.endpoint.send(bytes)
@@ -305,21 +325,17 @@ impl Endpoint for UdpEndpoint {
         match (&mut self.window, self.role) {
             (Some(window), Role::Client) => {
                 // Acknowledgements that the server has sent come before its answer.
-                while window.messages >= window.step {
+                while window.is_step_full() {
                     self.endpoint.receive(&mut [0])?;
-                    window.messages -= window.step;
+                    window.open_bytes -= window.step_bytes;
                 }
                 self.endpoint.receive(into)
             }
             (Some(window), Role::Server) => {
                 let count = self.endpoint.receive(into)?;
-                window.bytes += count;
-                if window.bytes >= window.size_bytes {
-                    window.bytes -= window.size_bytes;
-                    window.messages += 1;
-                }
-                if window.messages == window.step {
-                    window.messages = 0;
+                window.add(count);
+                while window.is_step_full() {
+                    window.open_bytes -= window.step_bytes;
                     self.endpoint.send(&[0])?;
                 }
                 Ok(count)
@@ -338,5 +354,50 @@ impl Endpoint for UdpEndpoint {
 
     fn network_socket(&self) -> Option<BorrowedFd<'_>> {
         Some(self.endpoint.output())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The server receives as late as it may: when the client waits for an acknowledgement.
+        #[test]
+        fn messages_of_any_sizes_fit_in_the_window_and_nobody_waits_for_ever(
+            wanted in 1..40_usize,
+            sizes in prop::collection::vec(prop_oneof![Just(1), Just(5000), 1..5000_usize], 1..400),
+        ) {
+            const LARGEST: usize = 5000;
+            const SEGMENT: usize = 65_507;
+            let step = (wanted / 2).max(1);
+            let new = || Window {
+                most_bytes: wanted.min(2 * step) * charge(LARGEST, SEGMENT),
+                step_bytes: step * charge(LARGEST, SEGMENT),
+                segment_bytes: SEGMENT,
+                open_bytes: 0,
+            };
+            let (mut client, mut server) = (new(), new());
+            let (mut in_buffer, mut charged) = (std::collections::VecDeque::new(), 0);
+            for size in sizes {
+                while client.is_closed_to(size) {
+                    while !server.is_step_full() {
+                        let received = in_buffer.pop_front();
+                        prop_assert!(received.is_some(), "both wait");
+                        charged -= charge(received.unwrap(), SEGMENT);
+                        server.add(received.unwrap());
+                    }
+                    server.open_bytes -= server.step_bytes;
+                    client.open_bytes -= client.step_bytes;
+                }
+                client.add(size);
+                in_buffer.push_back(size);
+                charged += charge(size, SEGMENT);
+                // A window of one message has no half by which it could be acknowledged.
+                let most = client.most_bytes.max(2 * charge(LARGEST, SEGMENT));
+                prop_assert!(charged <= most, "{charged} of {most}");
+            }
+        }
     }
 }
