@@ -28,4 +28,5 @@ pub mod stopping;
 pub mod study;
 pub mod summary;
 pub mod traces;
+pub mod tried;
 mod wander;

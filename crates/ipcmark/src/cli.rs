@@ -48,6 +48,8 @@ pub enum Command {
     Explain(ExplainArguments),
     /// Record which processes talk to each other, through what and how, as a scenario
     Record(RecordArguments),
+    /// Run a program with other mechanisms in the place of its own, unmodified, and say what changes
+    Try(TryArguments),
     /// Run the processes of a scenario, which exchange the messages that a recorded program did
     Replay(ReplayArguments),
     /// Predict what exchanging the mechanisms of a scenario gives, without running it

@@ -31,6 +31,9 @@ mod session;
 mod special_file;
 mod streams;
 mod suites;
+mod try_metric;
+mod try_program;
+mod try_request;
 
 use clap::{CommandFactory, Parser};
 use exit::{Error, Exit};
@@ -60,6 +63,10 @@ fn with_room_on_the_stack(work: fn() -> ExitCode) -> ExitCode {
 }
 
 fn program() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == exchange::COMMAND) {
+        return exit::code(exchange::guard_main(words).map_err(Error::from));
+    }
     if let Some(done) = harness::hidden::dispatch(std::env::args_os().skip(1)) {
         return exit::code(done.map_err(Error::from));
     }
@@ -112,6 +119,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Predict(arguments) => cmd::predict::run(arguments),
         Command::Replay(arguments) => cmd::replay::run(arguments),
         Command::Record(arguments) => cmd::record::run(arguments),
+        Command::Try(arguments) => cmd::try_exchange::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
         Command::Clean => cmd::clean::run(),

@@ -16,6 +16,8 @@ pub enum Doing {
     Cases,
     /// Pairs of cases are compared.
     Pairs,
+    /// Variants of a program are run in turn.
+    Variants,
     /// The events of CPUs are recorded.
     Events,
     /// A probe observes cases.
@@ -97,6 +99,8 @@ fn line(
             Some(round) => format!("round {}, {of} cases", round + 1),
         },
         (Doing::Pairs, _) => format!("{done} of {of} pairs decided"),
+        (Doing::Variants, Some(leader)) => leader.to_owned(),
+        (Doing::Variants, None) => format!("round {}, {of} variants", round.map_or(1, |round| round + 1)),
         (Doing::Events, _) => "events of the CPUs".to_owned(),
         (Doing::Probe(probe), _) => format!("probe {probe}"),
     };

@@ -52,3 +52,4 @@ pub use self::text::prediction::prediction;
 pub use self::text::recording::recording;
 pub use self::text::replay::{replay, replay_both};
 pub use self::text::table::table;
+pub use self::text::tried::tried;

@@ -78,6 +78,21 @@ pub fn locked_buffers(socket: impl AsFd) -> Result<i32, Errno> {
     get(socket, libc::SOL_SOCKET, SO_BUF_LOCK)
 }
 
+/// Sets the option `option` of `level` to these bytes, whatever they mean (setsockopt(2)).
+pub fn set_bytes(socket: impl AsFd, level: c_int, option: c_int, bytes: &[u8]) -> Result<(), Errno> {
+    let (fd, length) = (socket.as_fd().as_raw_fd(), bytes.len() as libc::socklen_t);
+    // SAFETY: the bytes are valid through the call, and as many as the length says.
+    checked(unsafe { libc::setsockopt(fd, level, option, bytes.as_ptr().cast(), length) }).map(drop)
+}
+
+/// Writes the option into `bytes`, as far as there is room (getsockopt(2)); how many bytes it wrote.
+pub fn get_bytes(socket: impl AsFd, level: c_int, option: c_int, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let (fd, mut length) = (socket.as_fd().as_raw_fd(), bytes.len() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `length` bytes, for which there is room.
+    checked(unsafe { libc::getsockopt(fd, level, option, bytes.as_mut_ptr().cast(), &raw mut length) })?;
+    Ok(bytes.len().min(length as usize))
+}
+
 fn set(socket: impl AsFd, level: c_int, option: c_int, value: c_int) -> Result<(), Errno> {
     let (fd, length) = (socket.as_fd().as_raw_fd(), size_of::<c_int>() as libc::socklen_t);
     // SAFETY: the value is an int that is valid through the call, and the length is that of an int.

@@ -31,15 +31,43 @@ pub fn of_this_process() -> ThreadUsage {
     usage(libc::RUSAGE_SELF, ClockId::ProcessCPUTime)
 }
 
-fn usage(who: libc::c_int, clock: ClockId) -> ThreadUsage {
+/// What children that have ended and were waited for, and theirs, have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EndedChildrenUsage {
+    /// CPU time, user and system, to the microsecond.
+    pub cpu_ns: u64,
+    /// Context switches.
+    pub switches: u64,
+    /// The most memory that one of them had.
+    pub peak_bytes: u64,
+}
+
+/// Reads the accounting of the children of this process that it has waited for (getrusage(2) with `RUSAGE_CHILDREN`).
+pub fn of_ended_children() -> EndedChildrenUsage {
+    let usage = rusage(libc::RUSAGE_CHILDREN);
+    EndedChildrenUsage {
+        cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
+        switches: usage.ru_nvcsw as u64 + usage.ru_nivcsw as u64,
+        peak_bytes: usage.ru_maxrss as u64 * 1024,
+    }
+}
+
+fn ns(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000
+}
+
+fn rusage(who: libc::c_int) -> libc::rusage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writes of one rusage, which is plain old data. It was zeroed, so that it is
-    // initialised whether or not the call succeeds. RUSAGE_THREAD and RUSAGE_SELF cannot fail.
-    let usage = unsafe {
+    // initialised whether or not the call succeeds. None of the three kinds can fail.
+    unsafe {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
-    };
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    }
+}
+
+fn usage(who: libc::c_int, clock: ClockId) -> ThreadUsage {
+    let usage = rusage(who);
     let cpu = clock_gettime(clock);
     ThreadUsage {
         cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,

@@ -12,10 +12,10 @@ pub const FEWEST_TRIAL_PAIRS: usize = 8;
 
 /// The mean log ratio with its standard error.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MeanRatio {
+pub(crate) struct MeanRatio {
     /// How many trial pairs it is of.
-    pub(super) pairs: f64,
-    pub(super) log: f64,
+    pub(crate) pairs: f64,
+    pub(crate) log: f64,
     error: f64,
     degrees: f64,
     /// Whether it is the ratio at full speed.
@@ -36,7 +36,7 @@ impl MeanRatio {
     /// with the narrower interval is taken. Quadruples beyond Tukey's fences, of which one slice was interrupted, are left out.
     /// Simulated, to leave out each quadruple in which a reading changed is worse on a host that wanders fast, and about the same
     /// elsewhere. Where readings never change, the result is that without them.
-    pub(super) fn of(pairs: &[Vec<QuadrupleRatio>]) -> Option<Self> {
+    pub(crate) fn of(pairs: &[Vec<QuadrupleRatio>]) -> Option<Self> {
         let pairs: Vec<&Vec<QuadrupleRatio>> = pairs.iter().filter(|pair| !pair.is_empty()).collect();
         if pairs.len() < FEWEST_TRIAL_PAIRS {
             return None;
@@ -80,7 +80,7 @@ impl MeanRatio {
     }
 
     /// Half the width of the interval that misses with probability `miss` at any time at all.
-    pub(super) fn half(self, miss: f64) -> f64 {
+    pub(crate) fn half(self, miss: f64) -> f64 {
         student_quantile(tail_at_any_time(miss, self.pairs), self.degrees) * self.error
     }
 
@@ -90,7 +90,7 @@ impl MeanRatio {
     }
 
     /// How many trial pairs find a log ratio of `log`, where one of these has an error that is `times` as large as it seems.
-    pub(super) fn needed_pairs(self, log: f64, times: f64, level: f64) -> u32 {
+    pub(crate) fn needed_pairs(self, log: f64, times: f64, level: f64) -> u32 {
         let with = |pairs: u32| {
             let n = f64::from(pairs);
             Self {

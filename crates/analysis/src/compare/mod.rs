@@ -55,7 +55,9 @@ mod verdict;
 
 pub use self::comparison::{compare, gate};
 pub use self::mean_ratio::FEWEST_TRIAL_PAIRS;
+pub(crate) use self::mean_ratio::MeanRatio;
 pub use self::options::ComparisonOptions;
+pub(crate) use self::paired::time_of;
 pub use self::paired::{
     ComparisonPlan, PairedComparison, PairedRatios, PlannedComparison, compare_paired, gate_paired,
     is_paired_verdict_reached, plan_paired,

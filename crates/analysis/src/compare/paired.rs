@@ -224,7 +224,7 @@ fn rough_ratio(pair: &PairedRatios) -> Option<Estimate> {
 }
 
 /// The option that gives a run the time for `needed` of what it had `had` of in `elapsed_ns`, and a tenth to spare.
-pub(super) fn time_of(needed: f64, had: usize, elapsed_ns: f64) -> String {
+pub(crate) fn time_of(needed: f64, had: usize, elapsed_ns: f64) -> String {
     const SPARE: f64 = 1.1;
     const WEEK_S: f64 = 7.0 * 24.0 * 3600.0;
     let seconds = (SPARE * elapsed_ns / 1e9 * needed / had.max(1) as f64).ceil().max(1.0);

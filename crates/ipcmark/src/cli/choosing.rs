@@ -1,11 +1,13 @@
-//! What can be typed after `record`, `replay`, `predict` and `advise`.
+//! What can be typed after `record`, `replay`, `try`, `predict` and `advise`.
 
 use super::examples::{self, with_codes};
 use super::{FormatOption, OverwriteOption};
+use crate::try_metric::Metric;
+use crate::try_request::Ready;
 use clap::Args;
 use model::need::{Objective, Pattern, Requirement};
 use model::units::{parse_duration, parse_some_time};
-use model::{Placements, Size};
+use model::{Percent, Placements, Size};
 use observe::recorder::RecordBy;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,6 +76,50 @@ pub struct ReplayArguments {
     pub timeout: Duration,
     #[command(flatten)]
     pub answer: FormatOption,
+}
+
+/// `ipcmark try`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::TRY, after_long_help = with_codes(examples::TRY))]
+pub struct TryArguments {
+    /// Start this server first, a command as for a shell, 'redis-server --port 7777'; it has to stay in the foreground; repeat for
+    /// several
+    #[arg(long = "server", value_name = "COMMAND")]
+    pub servers: Vec<String>,
+    /// By what it is known that the servers can be used: a TCP port, line=TEXT for what one prints, or a command that succeeds
+    /// [default: each listens]
+    #[arg(long, value_name = "PORT|line=TEXT|COMMAND")]
+    pub ready: Option<Ready>,
+    /// Say how this process, which runs already and cannot be exchanged, is started with --server
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["servers", "command"])]
+    pub pid: Option<u32>,
+    /// Exchange this, as tcp:7777=unix-stream:sndbuf=1M, tcp=tcp:nodelay=on or pipe=pipe:capacity=1M; several with blanks between
+    /// them are one variant; repeat for several variants [default: what the program uses, each by what its mechanism allows]
+    #[arg(long = "set", value_name = "WHAT=MECHANISM")]
+    pub exchanges: Vec<String>,
+    /// A number that the command prints, as 'rps=([0-9.]+) requests per second' or rps=/json/pointer, less:NAME=… where less is better;
+    /// the first decides; repeat for several [default: the wall time]
+    #[arg(long = "metric", value_name = "NAME=REGEX")]
+    pub metrics: Vec<Metric>,
+    /// Time that trying may take; it ends before that when it knows
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "2m", allow_hyphen_values = true)]
+    pub time: Duration,
+    /// End a start or a run that takes longer than this
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "60s")]
+    pub timeout: Duration,
+    /// What is no change worth the name
+    #[arg(long, value_name = "PERCENT", default_value = "1%")]
+    pub margin: Percent,
+    #[command(flatten)]
+    pub answer: FormatOption,
+    /// Command that is run again and again, with its arguments
+    #[arg(
+        value_name = "COMMAND",
+        required_unless_present = "pid",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub command: Vec<String>,
 }
 
 /// `ipcmark predict`.

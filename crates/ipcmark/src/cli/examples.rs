@@ -55,6 +55,12 @@ Examples:
   ipcmark record --pid 1234 --time 5s          processes that run
   ipcmark record --html app.html -- COMMAND    a page with a picture";
 
+pub(super) const TRY: &str = "\
+Examples:
+  ipcmark try --server 'redis-server --port 7777' -- redis-benchmark -p 7777 -t get
+  ipcmark try --set tcp:7777=unix-stream --metric 'rps=([0-9.]+) requests' …
+  ipcmark try -- sh -c 'tar c dir | gzip -1 | wc -c'";
+
 pub(super) const REPLAY: &str = "\
 Examples:
   ipcmark replay app.toml                             the scenario as it is

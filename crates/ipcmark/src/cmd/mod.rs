@@ -16,3 +16,4 @@ pub mod report;
 pub mod run;
 pub mod schema;
 pub mod suite;
+pub mod try_exchange;

@@ -26,4 +26,5 @@ mod results_files;
 mod same_trials;
 mod soundness;
 mod terminal;
+mod tried;
 mod tutorial;

@@ -149,9 +149,7 @@ pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
         "compare pipe unix-stream -s 64K -w throughput -p unpinned --time 60s",
         "advise --pattern stream --size 64K pipe --time 20s",
         "explain pipe -s 64K -w throughput -p unpinned --probes counters --time 5s",
-        "explain pipe -s 64K -w throughput -p unpinned --against unix-stream --time 8s",
-        // Here rounds are too few to tell anything else.
-        "explain pipe -s 64K -w throughput -p unpinned --against unix-stream --probes counters --time 1s",
+        "explain pipe -s 64K -w throughput -p unpinned --against unix-stream --time 20s",
         "predict scenario.toml --set all=unix-stream --measure 15s",
     ];
     fs::write(place.path("scenario.toml"), THROUGH_A_PIPE).unwrap();

@@ -13,7 +13,7 @@ mod described;
 mod descriptors;
 mod holders;
 mod objects;
-mod privileged;
+pub mod privileged;
 mod process_events;
 mod raw;
 mod record_by;

@@ -12,7 +12,7 @@ const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2010;
 
 /// The file that `word` runs, as execvp(3) finds it.
-pub(super) fn program(word: &OsStr) -> Option<PathBuf> {
+pub fn program(word: &OsStr) -> Option<PathBuf> {
     if word.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(word));
     }
@@ -29,7 +29,7 @@ pub(super) fn loses_rights(file: &Path) -> bool {
 }
 
 /// Whether who runs `file` gets rights by that.
-fn gives_rights(file: &Path) -> bool {
+pub fn gives_rights(file: &Path) -> bool {
     let mode = file.metadata().map_or(0, |of| of.permissions().mode());
     let has_capabilities =
         || getxattr(file, "security.capability", &mut [0_u8; 0][..]).is_ok_and(|bytes| bytes > 0);

@@ -27,3 +27,4 @@ pub(crate) mod replay;
 pub(crate) mod sheet;
 pub(crate) mod study;
 pub(crate) mod table;
+pub(crate) mod tried;

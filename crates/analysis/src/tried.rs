@@ -1,0 +1,379 @@
+//! What exchanges under a real program change: each number that was measured, beside that of the program as it is.
+//!
+//! The variants of a program run in blocks A B … B A, so that what drifts evenly over a block drops out of its ratios. A block gives one
+//! ratio of each number, and the intervals come from what blocks differ by; they hold at whatever time one looks, for trying stops because
+//! of them.
+
+use crate::compare::{FEWEST_TRIAL_PAIRS, MeanRatio, QuadrupleRatio, time_of};
+use crate::stats;
+use model::estimate::Estimate;
+use model::units::Percent;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a number is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasureUnit {
+    /// A time in nanoseconds.
+    Nanoseconds,
+    /// A count.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// What the program prints, in whatever unit it does.
+    Printed,
+}
+
+/// What is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// More of it.
+    More,
+    /// Less of it.
+    Less,
+}
+
+/// A number that each run of the program gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Measure {
+    /// What it is called.
+    pub name: String,
+    /// What it is of.
+    pub unit: MeasureUnit,
+    /// What is better.
+    pub better: Better,
+}
+
+/// The runs of one variant with one start of its servers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TriedStart {
+    /// Which variant, 0 the program as it is.
+    pub variant: usize,
+    /// Which block of variants.
+    pub block: u32,
+    /// Of each run, each measure; absent where a run did not give it.
+    pub runs: Vec<Vec<Option<f64>>>,
+}
+
+/// What an exchange does to a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// There is surely more of it.
+    More,
+    /// There is surely less of it.
+    Less,
+    /// It surely changes by no more than the margin.
+    None,
+    /// It was not tried long enough to tell.
+    Undecided,
+}
+
+/// One number of one variant.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TriedNumber {
+    /// Which number.
+    #[serde(flatten)]
+    pub measure: Measure,
+    /// Its median over all runs; absent where no run gave it.
+    pub value: Option<f64>,
+    /// It over that of the program as it is, with its interval; absent with too few blocks, and of the program as it is.
+    pub ratio: Option<Estimate>,
+    /// What follows.
+    pub change: Change,
+}
+
+/// One variant of the program.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TriedVariant {
+    /// What it is, in words.
+    pub title: String,
+    /// The exchanges that it makes, as they are typed; none for the program as it is.
+    pub exchanges: Vec<String>,
+    /// Its numbers, the one that decides first.
+    pub numbers: Vec<TriedNumber>,
+    /// How often its servers were started, or the command where there are none.
+    pub starts: u32,
+    /// How many runs it had.
+    pub runs: u32,
+}
+
+/// What came of trying.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Tried {
+    /// The command.
+    pub command: String,
+    /// The variants, the program as it is first.
+    pub variants: Vec<TriedVariant>,
+    /// How many whole blocks there were.
+    pub blocks: u32,
+    /// How long it took, in nanoseconds.
+    pub elapsed_ns: f64,
+    /// What is no change worth the name.
+    pub margin: Percent,
+    /// What gives a decision where there is none, as an option that is typed.
+    pub needs: Option<String>,
+    /// The number that decides with the calls of the program answered, over that with nobody who looks; absent where that was not measured.
+    pub filter: Option<Estimate>,
+    /// What could not be kept from the program, each with how often it happened.
+    pub not_kept: Vec<(String, u64)>,
+}
+
+/// The interval of a ratio misses with this probability, over all variants together.
+const MISS: f64 = 0.05;
+
+/// What a variant is: its title, and its exchanges as they are typed.
+pub type VariantName = (String, Vec<String>);
+
+/// The numbers of the variants with these `names` from their starts; blocks that lack one of them count for nothing.
+pub fn variants_of(
+    measures: &[Measure],
+    names: &[VariantName],
+    starts: &[TriedStart],
+    margin: Percent,
+) -> Vec<TriedVariant> {
+    let level = MISS / names.len().saturating_sub(1).max(1) as f64;
+    let of = |(variant, (title, exchanges)): (usize, &VariantName)| {
+        let own = || starts.iter().filter(|start| start.variant == variant);
+        let numbers = measures.iter().enumerate().map(|(at, measure)| {
+            let values: Vec<f64> = own().flat_map(|start| &start.runs).filter_map(|run| run[at]).collect();
+            let ratio = (variant > 0).then(|| block_ratios(starts, variant, at));
+            let mean = ratio.as_ref().and_then(|ratios| mean_ratio(ratios));
+            TriedNumber {
+                measure: measure.clone(),
+                value: stats::median(&values),
+                ratio: mean.map(|mean| estimate(mean, level)).or_else(|| rough(&ratio.unwrap_or_default())),
+                change: mean.map_or(Change::Undecided, |mean| change(mean, level, margin)),
+            }
+        });
+        TriedVariant {
+            title: title.clone(),
+            exchanges: exchanges.clone(),
+            numbers: numbers.collect(),
+            starts: count(own().count()),
+            runs: count(own().map(|start| start.runs.len()).sum()),
+        }
+    };
+    names.iter().enumerate().map(of).collect()
+}
+
+/// How many blocks have all variants, each as often as the order A B … B A has it.
+pub fn whole_blocks(starts: &[TriedStart], variants: usize) -> u32 {
+    let last = starts.iter().map(|start| start.block).max().unwrap_or(0);
+    let is_whole = |block: &u32| {
+        let of = |variant: usize| {
+            starts.iter().filter(|start| (start.block, start.variant) == (*block, variant)).count()
+        };
+        (0..variants).all(|variant| of(variant) >= 2)
+    };
+    count((0..=last).filter(is_whole).count())
+}
+
+/// The number that decides with a filter over that without, from the starts of both.
+pub fn filter_ratio(starts: &[TriedStart], free: usize) -> Option<Estimate> {
+    // The program as it is, under the filter, over the one that is free.
+    let ratios: Vec<f64> = block_ratios(starts, free, 0).iter().map(|log| -log).collect();
+    mean_ratio(&ratios).map(|mean| estimate(mean, MISS)).or_else(|| rough(&ratios))
+}
+
+/// Whether each variant is decided by its first number.
+pub fn is_decided(variants: &[TriedVariant]) -> bool {
+    let first = |variant: &TriedVariant| variant.numbers.first().map(|number| number.change);
+    variants.iter().skip(1).all(|variant| first(variant).is_some_and(|change| change != Change::Undecided))
+}
+
+/// The option that gives the time for a decision on the first number of every variant; `None` where all are decided.
+pub fn needs(
+    starts: &[TriedStart],
+    variants: &[TriedVariant],
+    elapsed_ns: f64,
+    margin: Percent,
+) -> Option<String> {
+    if is_decided(variants) {
+        return None;
+    }
+    let level = MISS / variants.len().saturating_sub(1).max(1) as f64;
+    let blocks = whole_blocks(starts, variants.len()) as usize;
+    let needed = |variant: usize| {
+        let mean = mean_ratio(&block_ratios(starts, variant, 0));
+        mean.map_or(FEWEST_TRIAL_PAIRS as u32, |mean| mean.needed_pairs(margin.0.ln_1p(), 1.0, level))
+    };
+    let undecided = |variant: &usize| variants[*variant].numbers[0].change == Change::Undecided;
+    let most = (1..variants.len()).filter(undecided).map(needed).max()?;
+    Some(time_of(f64::from(most), blocks, elapsed_ns))
+}
+
+/// How many runs each start is to have, so that the interval is narrowest in the same time: many where starting takes long, few where runs of
+/// one start resemble each other more than those of others.
+pub fn runs_per_start(starts: &[TriedStart], start_ns: f64, run_ns: f64) -> u32 {
+    const MOST: f64 = 16.0;
+    /// So many starts tell something of the variance between them.
+    const ENOUGH: usize = 8;
+    let logs =
+        |start: &TriedStart| -> Vec<f64> { start.runs.iter().filter_map(|run| Some(run[0]?.ln())).collect() };
+    let several: Vec<(usize, Vec<f64>)> =
+        starts.iter().map(|start| (start.variant, logs(start))).filter(|(_, logs)| logs.len() > 1).collect();
+    if several.len() < ENOUGH {
+        return 2;
+    }
+    let within = stats::mean(&several.iter().map(|(_, logs)| variance(logs)).collect::<Vec<_>>());
+    let runs = stats::mean(&several.iter().map(|(_, logs)| logs.len() as f64).collect::<Vec<_>>());
+    // Of each variant by itself, for variants differ.
+    let mut between = Vec::new();
+    for variant in 0..=several.iter().map(|(variant, _)| *variant).max().unwrap_or(0) {
+        let own = several.iter().filter(|(of, _)| *of == variant);
+        let means: Vec<f64> = own.map(|(_, logs)| stats::mean(logs)).collect();
+        if means.len() > 1 {
+            between.push(variance(&means) - within / runs);
+        }
+    }
+    let between = stats::mean(&between).max(within / MOST.powi(2));
+    if between <= 0.0 {
+        return 1;
+    }
+    (start_ns / run_ns * within / between).sqrt().round().clamp(1.0, MOST) as u32
+}
+
+/// The log ratio of each whole block: what `variant` has of the measure `at`, over what the program as it is has.
+fn block_ratios(starts: &[TriedStart], variant: usize, at: usize) -> Vec<f64> {
+    let last = starts.iter().map(|start| start.block).max().map_or(0, |block| block + 1);
+    let mean_log = |block: u32, variant: usize| {
+        let own = starts.iter().filter(|start| (start.block, start.variant) == (block, variant));
+        let of_starts: Vec<f64> = own.filter_map(|start| mean_log_of(start, at)).collect();
+        (of_starts.len() >= 2).then(|| stats::mean(&of_starts))
+    };
+    (0..last).filter_map(|block| Some(mean_log(block, variant)? - mean_log(block, 0)?)).collect()
+}
+
+fn mean_log_of(start: &TriedStart, at: usize) -> Option<f64> {
+    let logs: Vec<f64> =
+        start.runs.iter().filter_map(|run| run[at]).filter(|x| *x > 0.0).map(f64::ln).collect();
+    (!logs.is_empty()).then(|| stats::mean(&logs))
+}
+
+fn mean_ratio(logs: &[f64]) -> Option<MeanRatio> {
+    let blocks: Vec<Vec<QuadrupleRatio>> =
+        logs.iter().map(|log| vec![QuadrupleRatio { log_ratio: *log, speed: None }]).collect();
+    MeanRatio::of(&blocks)
+}
+
+fn estimate(mean: MeanRatio, level: f64) -> Estimate {
+    let half = mean.half(level);
+    Estimate { median: mean.log.exp(), interval: Some(((mean.log - half).exp(), (mean.log + half).exp())) }
+}
+
+/// Without an interval, what few blocks say.
+fn rough(logs: &[f64]) -> Option<Estimate> {
+    Some(Estimate { median: stats::median(logs)?.exp(), interval: None })
+}
+
+fn change(mean: MeanRatio, level: f64, margin: Percent) -> Change {
+    let half = mean.half(level);
+    match () {
+        () if mean.log > half => Change::More,
+        () if -mean.log > half => Change::Less,
+        () if mean.log.abs() + half <= margin.0.ln_1p() => Change::None,
+        () => Change::Undecided,
+    }
+}
+
+fn variance(values: &[f64]) -> f64 {
+    stats::squares(values) / (values.len() as f64 - 1.0)
+}
+
+fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARGIN: Percent = Percent(0.01);
+
+    fn measures() -> Vec<Measure> {
+        let of = |name: &str, unit, better| Measure { name: name.to_owned(), unit, better };
+        vec![
+            of("rps", MeasureUnit::Printed, Better::More),
+            of("wall time", MeasureUnit::Nanoseconds, Better::Less),
+        ]
+    }
+
+    /// Blocks A B B A in which B has `factor` times as much, on a host that drifts by 2% a start, with noise of some parts in a thousand.
+    fn starts(blocks: u32, factor: f64) -> Vec<TriedStart> {
+        let mut starts = Vec::new();
+        for block in 0..blocks {
+            for (place, variant) in [0, 1, 1, 0].into_iter().enumerate() {
+                let noise = 1e-3 * f64::from((block * 4 + place as u32) * 7 % 11) / 11.0;
+                let drift = 0.02 * f64::from(4 * block + place as u32);
+                let rps = 1000.0 * factor.powi(i32::from(variant == 1)) * (drift + noise).exp();
+                let runs = vec![vec![Some(rps), Some(1e9 / rps)], vec![Some(rps * 1.001), None]];
+                starts.push(TriedStart { variant, block, runs });
+            }
+        }
+        starts
+    }
+
+    fn names() -> [VariantName; 2] {
+        ["as it is", "Unix sockets"].map(|title| (title.to_owned(), vec![title.to_owned()]))
+    }
+
+    #[test]
+    fn a_change_is_found_beside_a_drift_and_its_direction_told() {
+        let variants = variants_of(&measures(), &names(), &starts(10, 1.4), MARGIN);
+        let [rps, wall] = &variants[1].numbers[..] else { panic!() };
+        let (low, high) = rps.ratio.unwrap().interval.unwrap();
+        assert!(low < 1.4 && 1.4 < high && high - low < 0.01, "{rps:?}");
+        assert_eq!((rps.change, wall.change), (Change::More, Change::Less));
+        assert_eq!((variants[1].starts, variants[1].runs), (20, 40));
+        assert!(variants[0].numbers[0].ratio.is_none());
+        assert!(is_decided(&variants));
+    }
+
+    #[test]
+    fn without_a_change_none_is_found_and_few_blocks_decide_nothing() {
+        let variants = variants_of(&measures(), &names(), &starts(10, 1.0), MARGIN);
+        assert_eq!(variants[1].numbers[0].change, Change::None);
+        let few = starts(7, 1.4);
+        let variants = variants_of(&measures(), &names(), &few, MARGIN);
+        let first = &variants[1].numbers[0];
+        assert_eq!((first.change, first.ratio.unwrap().interval), (Change::Undecided, None));
+        assert!((first.ratio.unwrap().median - 1.4).abs() < 0.01);
+        // Eight blocks, and a tenth to spare.
+        assert_eq!(needs(&few, &variants, 7e9, MARGIN).as_deref(), Some("--time 9s"));
+    }
+
+    #[test]
+    fn a_block_that_lacks_a_start_counts_for_nothing() {
+        let mut starts = starts(9, 1.4);
+        starts.pop();
+        assert_eq!(whole_blocks(&starts, 2), 8);
+        let shifted = |mut starts: Vec<TriedStart>| {
+            starts.iter_mut().filter(|start| start.block == 8).for_each(|start| start.runs[0][0] = Some(1.0));
+            variants_of(&measures(), &names(), &starts, MARGIN)[1].numbers[0].ratio
+        };
+        assert_eq!(
+            shifted(starts.clone()),
+            variants_of(&measures(), &names(), &starts, MARGIN)[1].numbers[0].ratio
+        );
+    }
+
+    #[test]
+    fn starts_have_many_runs_where_starting_takes_long_and_starts_are_alike() {
+        let of = |between: f64, within: f64| -> Vec<TriedStart> {
+            let start = |nth: u32| {
+                let sign = |bit: u32| f64::from(2 * (nth / bit % 2)) - 1.0;
+                let runs = [-1.0, 1.0].map(|run| vec![Some((between * sign(1) + within * run).exp())]);
+                TriedStart { variant: 0, block: nth, runs: runs.to_vec() }
+            };
+            (0..20).map(start).collect()
+        };
+        assert_eq!(runs_per_start(&of(0.1, 0.001), 1e9, 1e9), 1);
+        assert!(runs_per_start(&of(0.001, 0.1), 10e9, 1e9) >= 10);
+        let balanced = runs_per_start(&of(0.01, 0.01), 4e9, 1e9);
+        assert!((2..=5).contains(&balanced), "{balanced}");
+        assert_eq!(runs_per_start(&of(0.1, 0.1)[..4], 1e9, 1e9), 2);
+    }
+}

@@ -1,0 +1,132 @@
+//! What a process and all that it has started have used of the machine: CPU time, context switches, memory.
+
+use rustix::process::Pid;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::Sub;
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// CPU time of all threads, in nanoseconds.
+    pub cpu_ns: u64,
+    /// How often they left their CPUs.
+    pub switches: u64,
+    /// The most memory that one of its processes had at a time, in bytes.
+    pub peak_bytes: u64,
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    /// What was used between two moments; of memory, the most until the later.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            switches: self.switches.saturating_sub(earlier.switches),
+            peak_bytes: self.peak_bytes,
+        }
+    }
+}
+
+impl Usage {
+    fn add(&mut self, other: Self) {
+        self.cpu_ns += other.cpu_ns;
+        self.switches += other.switches;
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
+    }
+}
+
+/// The descendants of `root`, itself not among them (proc_pid_task_children(5)).
+pub(crate) fn descendants(root: Pid) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![root.as_raw_nonzero().get()];
+    while let Some(pid) = open.pop() {
+        for child in children(pid) {
+            if found.insert(child) {
+                open.push(child);
+            }
+        }
+    }
+    found
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut all = Vec::new();
+    for task in tasks {
+        let said = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        all.extend(said.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+    }
+    all
+}
+
+/// What the descendants of `starter` that are alive have used, those that ended before and were waited for by one of them included.
+pub(crate) fn of_descendants(starter: Pid) -> Usage {
+    let mut sum = Usage::default();
+    for pid in descendants(starter) {
+        sum.add(of_process(pid));
+    }
+    sum
+}
+
+fn of_process(pid: i32) -> Usage {
+    let mut usage = Usage::default();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    for task in tasks {
+        let of = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        // The first number is the time on a CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst).
+        usage.cpu_ns += of("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        let status = of("status");
+        usage.switches +=
+            field(&status, "voluntary_ctxt_switches:") + field(&status, "nonvoluntary_ctxt_switches:");
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    usage.peak_bytes = field(&status, "VmHWM:") * 1024;
+    usage.cpu_ns += of_ended_children_ns(pid);
+    usage
+}
+
+/// The CPU time of the children that the process has waited for (proc_pid_stat(5), `cutime` and `cstime`).
+fn of_ended_children_ns(pid: i32) -> u64 {
+    /// Behind the name, which may have blanks in it: from the state, which is the third.
+    const CUTIME: usize = 16 - 3;
+    let said = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some((_, fields)) = said.rsplit_once(')') else { return 0 };
+    let ticks: u64 =
+        fields.split_whitespace().skip(CUTIME).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    ticks * (1_000_000_000 / per_second)
+}
+
+/// The number behind `name`, at the begin of a line.
+fn field(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn what_descendants_use_is_added_up() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x' & wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let own = rustix::process::getpid();
+        let all = descendants(own);
+        assert!(all.contains(&(shell.id() as i32)), "{all:?}");
+        let usage = of_descendants(own);
+        assert!(usage.cpu_ns > 1_000_000 && usage.peak_bytes > 100_000, "{usage:?}");
+        drop(shell.stdin.take());
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+}

@@ -1,0 +1,255 @@
+//! `ipcmark try`: a program with other mechanisms in the place of its own, run in turn with the program as it is, and what that changes.
+
+use crate::cli::TryArguments;
+use crate::exit::{Error, Exit};
+use crate::output::{show_answer, style};
+use crate::progress::{Doing, Progress};
+use crate::session::watch_signals;
+use crate::try_program::{Started, TryError, Variant, measures};
+use crate::try_request::TryRequest;
+use analysis::tried::{
+    Measure, Tried, TriedStart, VariantName, filter_ratio, is_decided, needs, runs_per_start, variants_of,
+    whole_blocks,
+};
+use exchange::{Exchange, Exchanges, Observed, candidates};
+use harness::clock::Timer;
+use harness::coordinator::schedule::TrialProgress;
+use model::invalid::printable;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use sys::Failure;
+
+/// In every second block the filter itself is measured too.
+const BLOCKS_PER_FILTER: u32 = 2;
+
+/// What is known while it is tried.
+struct Trying<'a> {
+    request: &'a TryRequest,
+    stop: &'a AtomicBool,
+    timer: Timer,
+    measures: Vec<Measure>,
+    /// What each variant exchanges, none first.
+    exchanges: Vec<Vec<Exchange>>,
+    starts: Vec<TriedStart>,
+    /// What starting, warming up and ending took, and what runs took.
+    start_ns: Vec<f64>,
+    run_ns: Vec<f64>,
+    /// What could not be kept from the program.
+    not_kept: BTreeMap<String, u64>,
+}
+
+/// Tries the exchanges, and shows what they change.
+pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
+    let format = arguments.answer.format;
+    let request = TryRequest::new(arguments)?;
+    let stop = watch_signals()?;
+    let measures = measures(&request.metrics);
+    let mut trying = Trying {
+        request: &request,
+        stop: &stop,
+        timer: Timer::start(),
+        measures,
+        exchanges: Vec::new(),
+        starts: Vec::new(),
+        start_ns: Vec::new(),
+        run_ns: Vec::new(),
+        not_kept: BTreeMap::new(),
+    };
+    let ended = trying.try_all();
+    match ended {
+        Ok(()) | Err(TryError::Interrupted) => {}
+        // What was measured before is shown.
+        Err(TryError::Failure(failure)) if trying.starts.is_empty() => return Err(failure.into()),
+        Err(TryError::Failure(_)) => {}
+    }
+    if !trying.starts.is_empty() {
+        let tried = trying.tried();
+        show_answer(format, &report::tried(&tried, &style()), &tried, &["variants"])?;
+    }
+    match ended {
+        Ok(()) => Ok(Exit::Success),
+        Err(TryError::Interrupted) => Ok(Exit::Interrupted),
+        Err(TryError::Failure(failure)) => Err(failure.into()),
+    }
+}
+
+impl Trying<'_> {
+    /// Runs blocks of all variants until all are decided, or time is over.
+    fn try_all(&mut self) -> Result<(), TryError> {
+        self.exchanges = self.variants()?;
+        let mut progress = Progress::new();
+        let mut block = 0;
+        let ended = loop {
+            self.show(&mut progress, block);
+            if let Err(error) = self.run_block(block) {
+                break Err(error);
+            }
+            block += 1;
+            let variants = variants_of(&self.measures, &self.names(), &self.starts, self.request.margin);
+            if is_decided(&variants) || self.timer.elapsed() >= self.request.time {
+                break Ok(());
+            }
+        };
+        progress.finish();
+        ended
+    }
+
+    /// What is tried: what was asked for, or else what can be exchanged of all that the program uses. It is found by a run of the program as
+    /// it is, which warms up everything besides.
+    fn variants(&mut self) -> Result<Vec<Vec<Exchange>>, TryError> {
+        let observed = self.observe(&[])?;
+        let mut variants = vec![Vec::new()];
+        if self.request.variants.is_empty() {
+            variants.extend(candidates(&observed).into_iter().map(|exchange| vec![exchange]));
+            if variants.len() == 1 {
+                return Err(nothing_to_exchange(self.request).into());
+            }
+            return Ok(variants);
+        }
+        for exchanges in &self.request.variants {
+            let seen = self.observe(exchanges)?;
+            if seen.exchanged == 0 {
+                return Err(not_exchanged(exchanges, &observed).into());
+            }
+            variants.push(exchanges.clone());
+        }
+        Ok(variants)
+    }
+
+    /// What the program does with these exchanges, in one run.
+    fn observe(&mut self, exchanges: &[Exchange]) -> Result<Observed, TryError> {
+        let started = Started::new(self.request, &answered(exchanges), self.stop)?;
+        started.run()?;
+        let observed = started.end()?.unwrap_or_default();
+        for (what, times) in &observed.not_kept {
+            *self.not_kept.entry(what.clone()).or_default() += times;
+        }
+        Ok(observed)
+    }
+
+    /// Runs every variant, and then every one in the opposite order.
+    fn run_block(&mut self, block: u32) -> Result<(), TryError> {
+        let mut order: Vec<usize> = (0..self.exchanges.len()).collect();
+        if block.is_multiple_of(BLOCKS_PER_FILTER) {
+            order.push(self.free());
+        }
+        let back: Vec<usize> = order.iter().rev().copied().collect();
+        for variant in order.into_iter().chain(back) {
+            // A block that is not whole tells nothing; the first is waited for.
+            if block > 0 && self.timer.elapsed() >= self.request.time {
+                break;
+            }
+            self.run_start(block, variant)?;
+        }
+        Ok(())
+    }
+
+    /// The variant whose calls nobody answers.
+    fn free(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    fn run_start(&mut self, block: u32, variant: usize) -> Result<(), TryError> {
+        let kind = match self.exchanges.get(variant) {
+            Some(exchanges) => answered(exchanges),
+            None => Variant::Free,
+        };
+        let has_servers = !self.request.servers.is_empty();
+        let starting = Timer::start();
+        let started = Started::new(self.request, &kind, self.stop)?;
+        if has_servers {
+            // The first run after a start warms it up.
+            started.run()?;
+        }
+        let mut start_ns = starting.elapsed().as_nanos() as f64;
+        // Without servers each run is a start of its own.
+        let count = if has_servers { self.runs_per_start() } else { 1 };
+        let mut runs = Vec::new();
+        for _ in 0..count {
+            let running = Timer::start();
+            runs.push(started.run()?);
+            self.run_ns.push(running.elapsed().as_nanos() as f64);
+        }
+        let ending = Timer::start();
+        started.end()?;
+        start_ns += ending.elapsed().as_nanos() as f64;
+        self.start_ns.push(start_ns);
+        self.starts.push(TriedStart { variant, block, runs });
+        Ok(())
+    }
+
+    fn runs_per_start(&self) -> u32 {
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len().max(1) as f64;
+        runs_per_start(&self.starts, mean(&self.start_ns), mean(&self.run_ns).max(1.0))
+    }
+
+    fn show(&self, progress: &mut Progress, block: u32) {
+        let (elapsed, time) = (self.timer.elapsed(), self.request.time);
+        let reached = TrialProgress {
+            round: Some(block),
+            done: 0,
+            of: self.exchanges.len(),
+            share: (elapsed.as_secs_f64() / time.as_secs_f64()).min(1.0),
+            left: time.saturating_sub(elapsed),
+        };
+        progress.show(Doing::Variants, reached);
+    }
+
+    /// What each variant is called.
+    fn names(&self) -> Vec<VariantName> {
+        self.exchanges.iter().map(|exchanges| name_of(exchanges)).collect()
+    }
+
+    fn tried(&self) -> Tried {
+        let margin = self.request.margin;
+        let variants = variants_of(&self.measures, &self.names(), &self.starts, margin);
+        let elapsed_ns = self.timer.elapsed().as_nanos() as f64;
+        Tried {
+            command: self.request.command_line(),
+            blocks: whole_blocks(&self.starts, variants.len()),
+            elapsed_ns,
+            margin,
+            needs: needs(&self.starts, &variants, elapsed_ns, margin),
+            filter: filter_ratio(&self.starts, self.free()),
+            not_kept: self.not_kept.iter().map(|(what, times)| (what.clone(), *times)).collect(),
+            variants,
+        }
+    }
+}
+
+fn name_of(exchanges: &[Exchange]) -> VariantName {
+    let words: Vec<String> = exchanges.iter().map(Exchange::words).collect();
+    let title = if words.is_empty() { "as it is".to_owned() } else { words.join(", and ") };
+    (title, exchanges.iter().map(Exchange::to_string).collect())
+}
+
+fn answered(exchanges: &[Exchange]) -> Variant {
+    Variant::Answered(Exchanges(exchanges.to_vec()))
+}
+
+fn nothing_to_exchange(request: &TryRequest) -> Failure {
+    Failure::new(
+        "try",
+        printable(&request.command_line()),
+        "neither it nor its servers make connections over loopback, Unix sockets or pipes",
+        "start its servers with --server: what runs already cannot be exchanged",
+    )
+}
+
+/// Why a variant changes nothing.
+fn not_exchanged(exchanges: &[Exchange], observed: &Observed) -> Failure {
+    let names: Vec<String> = exchanges.iter().map(Exchange::to_string).collect();
+    let mut used: Vec<String> =
+        candidates(observed).iter().map(|exchange| exchange.source.to_string()).collect();
+    used.dedup();
+    let answer = match used.is_empty() {
+        true => "the program uses nothing that can be exchanged".to_owned(),
+        false => format!("the program uses no such thing; what it uses is {}", used.join(", ")),
+    };
+    Failure::new(
+        "exchange",
+        names.join(" "),
+        answer,
+        "name what it uses, or leave out --set to have it found",
+    )
+}

@@ -1,0 +1,166 @@
+//! What `ipcmark try` is asked for: from arguments to the programs, their exchanges and their numbers.
+
+use crate::cli::TryArguments;
+use crate::try_metric::Metric;
+use exchange::Exchange;
+use model::invalid::printable;
+use model::{Invalid, Percent};
+use observe::recorder::privileged;
+use rustix::thread::{CapabilitySet, capabilities};
+use std::ffi::OsString;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What is tried.
+#[derive(Debug)]
+pub struct TryRequest {
+    /// The servers, started in this order.
+    pub servers: Vec<Vec<OsString>>,
+    /// When they can be used.
+    pub ready: Ready,
+    /// The command that is run again and again.
+    pub command: Vec<OsString>,
+    /// What each variant exchanges; empty: it is to be found out.
+    pub variants: Vec<Vec<Exchange>>,
+    /// The numbers that the command prints.
+    pub metrics: Vec<Metric>,
+    /// How long it may take.
+    pub time: Duration,
+    /// How long one start or one run may take.
+    pub timeout: Duration,
+    /// What is no change.
+    pub margin: Percent,
+}
+
+/// By what it is known that servers can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ready {
+    /// Each listens somewhere.
+    Listening,
+    /// One listens on this TCP port.
+    Port(u16),
+    /// One has printed this.
+    Line(String),
+    /// This command succeeds.
+    Command(Vec<OsString>),
+}
+
+impl FromStr for Ready {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if let Some(line) = text.strip_prefix("line=") {
+            return Ok(Ready::Line(line.to_owned()));
+        }
+        match text.parse() {
+            Ok(0) => Err(Invalid::new("'0' is no port", "give a number from 1 to 65535")),
+            Ok(port) => Ok(Ready::Port(port)),
+            Err(_) => words(text).map(Ready::Command),
+        }
+    }
+}
+
+/// The words of a command, as a shell splits them.
+pub fn words(text: &str) -> Result<Vec<OsString>, Invalid> {
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(words.into_iter().map(OsString::from).collect()),
+        _ => Err(Invalid::new(
+            format!("'{}' is no command", printable(text)),
+            "give a program and its arguments, with quotes as in a shell; for pipes and variables, sh -c '...'",
+        )),
+    }
+}
+
+/// Refuses a program that its file gives rights, where the kernel would not give them under a filter (execve(2), `PR_SET_NO_NEW_PRIVS`).
+fn check_rights(command: &[OsString]) -> Result<(), Invalid> {
+    let may_filter = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN));
+    let file = command.first().filter(|_| !may_filter).and_then(|word| privileged::program(word));
+    match file.filter(|file| privileged::gives_rights(file)) {
+        None => Ok(()),
+        Some(file) => Err(Invalid::new(
+            format!("{} gets rights from its file (setuid), which it would lose here", file.display()),
+            "try it as root, or as the user whose rights it gets",
+        )),
+    }
+}
+
+/// What runs already cannot be exchanged: how it is started so that it can.
+fn runs_already(pid: u32) -> Invalid {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<String> = bytes
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
+    let problem = format!("process {pid} runs already, and only what is started here can be exchanged");
+    match shlex::try_join(words.iter().map(String::as_str)) {
+        Ok(line) if !words.is_empty() => {
+            let server = shlex::try_quote(&line).map(|quoted| printable(&quoted)).unwrap_or_default();
+            Invalid::new(problem, format!("end it, and type: ipcmark try --server {server} -- COMMAND"))
+        }
+        _ => Invalid::new(format!("there is no process {pid}, or it may not be looked at"), "name another"),
+    }
+}
+
+impl TryRequest {
+    /// What `arguments` ask for.
+    pub fn new(arguments: TryArguments) -> Result<Self, Invalid> {
+        if let Some(pid) = arguments.pid {
+            return Err(runs_already(pid));
+        }
+        let TryArguments { servers, ready, exchanges, metrics, time, timeout, margin, command, .. } =
+            arguments;
+        let servers: Vec<Vec<OsString>> =
+            servers.iter().map(|server| words(server)).collect::<Result<_, _>>()?;
+        if servers.is_empty() && ready.is_some() {
+            return Err(Invalid::new(
+                "--ready is of servers, and there is none",
+                "name one with --server, or leave out --ready",
+            ));
+        }
+        let variant = |text: &String| -> Result<Vec<Exchange>, Invalid> {
+            let exchanges: Vec<Exchange> =
+                text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+            if exchanges.is_empty() {
+                return Err(Invalid::new("--set '' exchanges nothing", "give it as tcp:7777=unix-stream"));
+            }
+            Ok(exchanges)
+        };
+        let ready = ready.unwrap_or(Ready::Listening);
+        let command: Vec<OsString> = command.into_iter().map(OsString::from).collect();
+        let asked = if let Ready::Command(asked) = &ready { Some(asked) } else { None };
+        servers.iter().chain([&command]).chain(asked).try_for_each(|command| check_rights(command))?;
+        Ok(Self {
+            servers,
+            ready,
+            command,
+            variants: exchanges.iter().map(variant).collect::<Result<_, _>>()?,
+            metrics,
+            time,
+            timeout,
+            margin,
+        })
+    }
+
+    /// The command as it was typed.
+    pub fn command_line(&self) -> String {
+        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_ready_by_port_line_or_command() {
+        assert_eq!("7777".parse(), Ok(Ready::Port(7777)));
+        assert_eq!("line=Ready to accept".parse(), Ok(Ready::Line("Ready to accept".to_owned())));
+        let command = ["pg_isready", "-p", "5 4"].map(OsString::from).to_vec();
+        assert_eq!("pg_isready -p '5 4'".parse(), Ok(Ready::Command(command)));
+        assert!(
+            "".parse::<Ready>().is_err() && "'x".parse::<Ready>().is_err() && "0".parse::<Ready>().is_err()
+        );
+    }
+}
