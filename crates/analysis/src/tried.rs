@@ -1,7 +1,7 @@
 //! What exchanges under a real program change: each number that was measured, beside that of the program as it is.
 //!
-//! The variants of a program run in blocks A B … B A, so that what drifts evenly over a block drops out of its ratios. A block gives one
-//! ratio of each number, and the intervals come from what blocks differ by; they hold at whatever time one looks, for trying stops because
+//! The variants of a program run in passes, A B … and then B … A, so that what drifts evenly drops out of the mean of both. A pass gives one
+//! ratio of each number, and the intervals come from what passes differ by; they hold at whatever time one looks, for trying stops because
 //! of them.
 
 use crate::compare::{FEWEST_TRIAL_PAIRS, MeanRatio, QuadrupleRatio, time_of};
@@ -37,7 +37,7 @@ pub enum Better {
 
 /// A number that each run of the program gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Measure {
+pub struct TriedMeasure {
     /// What it is called.
     pub name: String,
     /// What it is of.
@@ -51,8 +51,8 @@ pub struct Measure {
 pub struct TriedStart {
     /// Which variant, 0 the program as it is.
     pub variant: usize,
-    /// Which block of variants.
-    pub block: u32,
+    /// Which pass over the variants.
+    pub pass: u32,
     /// Of each run, each measure; absent where a run did not give it.
     pub runs: Vec<Vec<Option<f64>>>,
 }
@@ -76,10 +76,10 @@ pub enum Change {
 pub struct TriedNumber {
     /// Which number.
     #[serde(flatten)]
-    pub measure: Measure,
+    pub measure: TriedMeasure,
     /// Its median over all runs; absent where no run gave it.
     pub value: Option<f64>,
-    /// It over that of the program as it is, with its interval; absent with too few blocks, and of the program as it is.
+    /// It over that of the program as it is, with its interval; absent with too few passes, and of the program as it is.
     pub ratio: Option<Estimate>,
     /// What follows.
     pub change: Change,
@@ -107,8 +107,8 @@ pub struct Tried {
     pub command: String,
     /// The variants, the program as it is first.
     pub variants: Vec<TriedVariant>,
-    /// How many whole blocks there were.
-    pub blocks: u32,
+    /// How many whole passes there were.
+    pub passes: u32,
     /// How long it took, in nanoseconds.
     pub elapsed_ns: f64,
     /// What is no change worth the name.
@@ -127,9 +127,9 @@ const MISS: f64 = 0.05;
 /// What a variant is: its title, and its exchanges as they are typed.
 pub type VariantName = (String, Vec<String>);
 
-/// The numbers of the variants with these `names` from their starts; blocks that lack one of them count for nothing.
+/// The numbers of the variants with these `names` from their starts; passes that lack one of them count for nothing.
 pub fn variants_of(
-    measures: &[Measure],
+    measures: &[TriedMeasure],
     names: &[VariantName],
     starts: &[TriedStart],
     margin: Percent,
@@ -139,7 +139,7 @@ pub fn variants_of(
         let own = || starts.iter().filter(|start| start.variant == variant);
         let numbers = measures.iter().enumerate().map(|(at, measure)| {
             let values: Vec<f64> = own().flat_map(|start| &start.runs).filter_map(|run| run[at]).collect();
-            let ratio = (variant > 0).then(|| block_ratios(starts, variant, at));
+            let ratio = (variant > 0).then(|| pass_ratios(starts, variant, at));
             let mean = ratio.as_ref().and_then(|ratios| mean_ratio(ratios));
             TriedNumber {
                 measure: measure.clone(),
@@ -159,29 +159,33 @@ pub fn variants_of(
     names.iter().enumerate().map(of).collect()
 }
 
-/// How many blocks have all variants, each as often as the order A B … B A has it.
-pub fn whole_blocks(starts: &[TriedStart], variants: usize) -> u32 {
-    let last = starts.iter().map(|start| start.block).max().unwrap_or(0);
-    let is_whole = |block: &u32| {
-        let of = |variant: usize| {
-            starts.iter().filter(|start| (start.block, start.variant) == (*block, variant)).count()
-        };
-        (0..variants).all(|variant| of(variant) >= 2)
-    };
-    count((0..=last).filter(is_whole).count())
+/// How many passes have all variants.
+pub fn whole_passes(starts: &[TriedStart], variants: usize) -> u32 {
+    let last = starts.iter().map(|start| start.pass).max().unwrap_or(0);
+    let has =
+        |pass: u32, variant: usize| starts.iter().any(|start| (start.pass, start.variant) == (pass, variant));
+    count((0..=last).filter(|pass| (0..variants).all(|variant| has(*pass, variant))).count())
 }
 
 /// The number that decides with a filter over that without, from the starts of both.
 pub fn filter_ratio(starts: &[TriedStart], free: usize) -> Option<Estimate> {
     // The program as it is, under the filter, over the one that is free.
-    let ratios: Vec<f64> = block_ratios(starts, free, 0).iter().map(|log| -log).collect();
+    let ratios: Vec<f64> = pass_ratios(starts, free, 0).iter().map(|log| -log).collect();
     mean_ratio(&ratios).map(|mean| estimate(mean, MISS)).or_else(|| rough(&ratios))
 }
 
-/// Whether each variant is decided by its first number.
-pub fn is_decided(variants: &[TriedVariant]) -> bool {
-    let first = |variant: &TriedVariant| variant.numbers.first().map(|number| number.change);
-    variants.iter().skip(1).all(|variant| first(variant).is_some_and(|change| change != Change::Undecided))
+/// Whether each variant is decided by its first number, and a change known to a fifth of itself.
+pub fn is_known(variants: &[TriedVariant], margin: Percent) -> bool {
+    /// Of the change.
+    const PRECISION: f64 = 0.2;
+    let is_known = |number: &TriedNumber| match (number.change, number.ratio) {
+        (Change::None, _) => true,
+        (Change::More | Change::Less, Some(Estimate { median, interval: Some((low, high)) })) => {
+            (high - low) / 2.0 <= margin.0.max(PRECISION * (median - 1.0).abs())
+        }
+        _ => false,
+    };
+    variants.iter().skip(1).all(|variant| variant.numbers.first().is_some_and(is_known))
 }
 
 /// The option that gives the time for a decision on the first number of every variant; `None` where all are decided.
@@ -191,18 +195,15 @@ pub fn needs(
     elapsed_ns: f64,
     margin: Percent,
 ) -> Option<String> {
-    if is_decided(variants) {
-        return None;
-    }
     let level = MISS / variants.len().saturating_sub(1).max(1) as f64;
-    let blocks = whole_blocks(starts, variants.len()) as usize;
+    let passes = whole_passes(starts, variants.len()) as usize;
     let needed = |variant: usize| {
-        let mean = mean_ratio(&block_ratios(starts, variant, 0));
+        let mean = mean_ratio(&pass_ratios(starts, variant, 0));
         mean.map_or(FEWEST_TRIAL_PAIRS as u32, |mean| mean.needed_pairs(margin.0.ln_1p(), 1.0, level))
     };
     let undecided = |variant: &usize| variants[*variant].numbers[0].change == Change::Undecided;
     let most = (1..variants.len()).filter(undecided).map(needed).max()?;
-    Some(time_of(f64::from(most), blocks, elapsed_ns))
+    Some(time_of(f64::from(most), passes, elapsed_ns))
 }
 
 /// How many runs each start is to have, so that the interval is narrowest in the same time: many where starting takes long, few where runs of
@@ -236,15 +237,14 @@ pub fn runs_per_start(starts: &[TriedStart], start_ns: f64, run_ns: f64) -> u32 
     (start_ns / run_ns * within / between).sqrt().round().clamp(1.0, MOST) as u32
 }
 
-/// The log ratio of each whole block: what `variant` has of the measure `at`, over what the program as it is has.
-fn block_ratios(starts: &[TriedStart], variant: usize, at: usize) -> Vec<f64> {
-    let last = starts.iter().map(|start| start.block).max().map_or(0, |block| block + 1);
-    let mean_log = |block: u32, variant: usize| {
-        let own = starts.iter().filter(|start| (start.block, start.variant) == (block, variant));
-        let of_starts: Vec<f64> = own.filter_map(|start| mean_log_of(start, at)).collect();
-        (of_starts.len() >= 2).then(|| stats::mean(&of_starts))
+/// The log ratio of each pass that has both: what `variant` has of the measure `at`, over what the program as it is has.
+fn pass_ratios(starts: &[TriedStart], variant: usize, at: usize) -> Vec<f64> {
+    let last = starts.iter().map(|start| start.pass).max().map_or(0, |pass| pass + 1);
+    let mean_log = |pass: u32, variant: usize| {
+        let start = starts.iter().find(|start| (start.pass, start.variant) == (pass, variant));
+        mean_log_of(start?, at)
     };
-    (0..last).filter_map(|block| Some(mean_log(block, variant)? - mean_log(block, 0)?)).collect()
+    (0..last).filter_map(|pass| Some(mean_log(pass, variant)? - mean_log(pass, 0)?)).collect()
 }
 
 fn mean_log_of(start: &TriedStart, at: usize) -> Option<f64> {
@@ -254,9 +254,9 @@ fn mean_log_of(start: &TriedStart, at: usize) -> Option<f64> {
 }
 
 fn mean_ratio(logs: &[f64]) -> Option<MeanRatio> {
-    let blocks: Vec<Vec<QuadrupleRatio>> =
+    let passes: Vec<Vec<QuadrupleRatio>> =
         logs.iter().map(|log| vec![QuadrupleRatio { log_ratio: *log, speed: None }]).collect();
-    MeanRatio::of(&blocks)
+    MeanRatio::of(&passes)
 }
 
 fn estimate(mean: MeanRatio, level: f64) -> Estimate {
@@ -264,7 +264,7 @@ fn estimate(mean: MeanRatio, level: f64) -> Estimate {
     Estimate { median: mean.log.exp(), interval: Some(((mean.log - half).exp(), (mean.log + half).exp())) }
 }
 
-/// Without an interval, what few blocks say.
+/// Without an interval, what few passes say.
 fn rough(logs: &[f64]) -> Option<Estimate> {
     Some(Estimate { median: stats::median(logs)?.exp(), interval: None })
 }
@@ -293,27 +293,27 @@ mod tests {
 
     const MARGIN: Percent = Percent(0.01);
 
-    fn measures() -> Vec<Measure> {
-        let of = |name: &str, unit, better| Measure { name: name.to_owned(), unit, better };
+    fn measures() -> Vec<TriedMeasure> {
+        let of = |name: &str, unit, better| TriedMeasure { name: name.to_owned(), unit, better };
         vec![
             of("rps", MeasureUnit::Printed, Better::More),
             of("wall time", MeasureUnit::Nanoseconds, Better::Less),
         ]
     }
 
-    /// Blocks A B B A in which B has `factor` times as much, on a host that drifts by 2% a start, with noise of some parts in a thousand.
-    fn starts(blocks: u32, factor: f64) -> Vec<TriedStart> {
-        let mut starts = Vec::new();
-        for block in 0..blocks {
-            for (place, variant) in [0, 1, 1, 0].into_iter().enumerate() {
-                let noise = 1e-3 * f64::from((block * 4 + place as u32) * 7 % 11) / 11.0;
-                let drift = 0.02 * f64::from(4 * block + place as u32);
-                let rps = 1000.0 * factor.powi(i32::from(variant == 1)) * (drift + noise).exp();
-                let runs = vec![vec![Some(rps), Some(1e9 / rps)], vec![Some(rps * 1.001), None]];
-                starts.push(TriedStart { variant, block, runs });
-            }
-        }
-        starts
+    /// Passes A B and B A in turn in which B has `factor` times as much, on a host that drifts by 2 parts in a thousand a start, with noise of some parts in a
+    /// thousand.
+    fn starts(passes: u32, factor: f64) -> Vec<TriedStart> {
+        let start = |nth: u32| {
+            let (pass, place) = (nth / 2, nth % 2);
+            let variant = (pass + place) % 2;
+            let noise = 1e-3 * f64::from(nth * 7 % 11) / 11.0;
+            let rps =
+                1000.0 * if variant == 1 { factor } else { 1.0 } * (0.002 * f64::from(nth) + noise).exp();
+            let runs = vec![vec![Some(rps), Some(1e9 / rps)], vec![Some(rps * 1.001), None]];
+            TriedStart { variant: variant as usize, pass, runs }
+        };
+        (0..2 * passes).map(start).collect()
     }
 
     fn names() -> [VariantName; 2] {
@@ -322,42 +322,40 @@ mod tests {
 
     #[test]
     fn a_change_is_found_beside_a_drift_and_its_direction_told() {
-        let variants = variants_of(&measures(), &names(), &starts(10, 1.4), MARGIN);
+        let variants = variants_of(&measures(), &names(), &starts(20, 1.4), MARGIN);
         let [rps, wall] = &variants[1].numbers[..] else { panic!() };
         let (low, high) = rps.ratio.unwrap().interval.unwrap();
         assert!(low < 1.4 && 1.4 < high && high - low < 0.01, "{rps:?}");
         assert_eq!((rps.change, wall.change), (Change::More, Change::Less));
         assert_eq!((variants[1].starts, variants[1].runs), (20, 40));
         assert!(variants[0].numbers[0].ratio.is_none());
-        assert!(is_decided(&variants));
+        assert!(is_known(&variants, MARGIN));
+        assert!(!is_known(&variants_of(&measures(), &names(), &starts(7, 1.4), MARGIN), MARGIN));
     }
 
     #[test]
-    fn without_a_change_none_is_found_and_few_blocks_decide_nothing() {
-        let variants = variants_of(&measures(), &names(), &starts(10, 1.0), MARGIN);
+    fn without_a_change_none_is_found_and_few_passes_decide_nothing() {
+        let variants = variants_of(&measures(), &names(), &starts(20, 1.0), MARGIN);
         assert_eq!(variants[1].numbers[0].change, Change::None);
         let few = starts(7, 1.4);
         let variants = variants_of(&measures(), &names(), &few, MARGIN);
         let first = &variants[1].numbers[0];
         assert_eq!((first.change, first.ratio.unwrap().interval), (Change::Undecided, None));
         assert!((first.ratio.unwrap().median - 1.4).abs() < 0.01);
-        // Eight blocks, and a tenth to spare.
+        // Eight passes, and a tenth to spare.
         assert_eq!(needs(&few, &variants, 7e9, MARGIN).as_deref(), Some("--time 9s"));
     }
 
     #[test]
-    fn a_block_that_lacks_a_start_counts_for_nothing() {
+    fn a_pass_that_lacks_a_start_counts_for_nothing() {
         let mut starts = starts(9, 1.4);
         starts.pop();
-        assert_eq!(whole_blocks(&starts, 2), 8);
-        let shifted = |mut starts: Vec<TriedStart>| {
-            starts.iter_mut().filter(|start| start.block == 8).for_each(|start| start.runs[0][0] = Some(1.0));
-            variants_of(&measures(), &names(), &starts, MARGIN)[1].numbers[0].ratio
-        };
-        assert_eq!(
-            shifted(starts.clone()),
-            variants_of(&measures(), &names(), &starts, MARGIN)[1].numbers[0].ratio
-        );
+        assert_eq!(whole_passes(&starts, 2), 8);
+        let ratio =
+            |starts: &[TriedStart]| variants_of(&measures(), &names(), starts, MARGIN)[1].numbers[0].ratio;
+        let before = ratio(&starts);
+        starts.last_mut().unwrap().runs[0][0] = Some(1.0);
+        assert_eq!(ratio(&starts), before);
     }
 
     #[test]
@@ -366,13 +364,13 @@ mod tests {
             let start = |nth: u32| {
                 let sign = |bit: u32| f64::from(2 * (nth / bit % 2)) - 1.0;
                 let runs = [-1.0, 1.0].map(|run| vec![Some((between * sign(1) + within * run).exp())]);
-                TriedStart { variant: 0, block: nth, runs: runs.to_vec() }
+                TriedStart { variant: 0, pass: nth, runs: runs.to_vec() }
             };
             (0..20).map(start).collect()
         };
         assert_eq!(runs_per_start(&of(0.1, 0.001), 1e9, 1e9), 1);
         assert!(runs_per_start(&of(0.001, 0.1), 10e9, 1e9) >= 10);
-        let balanced = runs_per_start(&of(0.01, 0.01), 4e9, 1e9);
+        let balanced = runs_per_start(&of(0.02, 0.01), 4e9, 1e9);
         assert!((2..=5).contains(&balanced), "{balanced}");
         assert_eq!(runs_per_start(&of(0.1, 0.1)[..4], 1e9, 1e9), 2);
     }

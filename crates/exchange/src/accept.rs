@@ -1,12 +1,12 @@
 //! accept(2) and accept4(2) on a Unix socket that listens in the place of one of TCP: the address that comes back is the client's over TCP.
 
 use crate::address::{as_of, write};
+use crate::answering::{Answering, Asked, Reply, WaitingAccept};
 use crate::caller::{Caller, CallersSocket, inode_of};
-use crate::exchange::{Exchange, Source};
+use crate::exchange::{ProgramExchange, Source};
 use crate::listen::source_of_unix;
 use crate::options::{accepted_from, carry_over};
 use crate::sockets::{Addresses, ConnectionEnd, Table};
-use crate::supervisor::{Asked, Reply, Supervisor};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, accept_with, getpeername, sockopt};
@@ -15,19 +15,9 @@ use rustix::time::{
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use sys::Errno;
-use sys::seccomp_listener::StoppedCall;
-
-/// A call that waits for a connection.
-pub(crate) struct WaitingAccept {
-    pub(crate) call: StoppedCall,
-    pub(crate) socket: CallersSocket,
-    flags: SocketFlags,
-    /// Ends the wait where the socket has a time for it (`SO_RCVTIMEO`).
-    pub(crate) timer: Option<OwnedFd>,
-}
 
 /// accept4(2) with these `flags`.
-pub(crate) fn accept(at: &Supervisor, asked: &Asked<'_>, socket: CallersSocket, flags: u64) -> Reply {
+pub(crate) fn accept(at: &Answering, asked: &Asked<'_>, socket: CallersSocket, flags: u64) -> Reply {
     let flags = SocketFlags::from_bits_retain(flags as u32);
     let known = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let mut table = at.sockets.table();
@@ -46,14 +36,14 @@ pub(crate) fn accept(at: &Supervisor, asked: &Asked<'_>, socket: CallersSocket, 
 }
 
 /// Tries again.
-pub(crate) fn retry(at: &Supervisor, waiting: WaitingAccept) -> Reply {
+pub(crate) fn retry(at: &Answering, waiting: WaitingAccept) -> Reply {
     let Ok(caller) = Caller::open(waiting.call.thread) else { return Reply::Answered };
     let asked = Asked { call: waiting.call, caller: &caller };
     let mut table = at.sockets.table();
     take(at, &asked, waiting, &mut table)
 }
 
-fn take(at: &Supervisor, asked: &Asked<'_>, waiting: WaitingAccept, table: &mut Table) -> Reply {
+fn take(at: &Answering, asked: &Asked<'_>, waiting: WaitingAccept, table: &mut Table) -> Reply {
     let is_exchanged = table.listener(waiting.socket.inode).is_some();
     let taken = match next(table, &waiting) {
         Ok(Some(taken)) => taken,
@@ -106,7 +96,7 @@ fn is_readable(file: &OwnedFd) -> bool {
 }
 
 fn give_exchanged(
-    at: &Supervisor,
+    at: &Answering,
     asked: &Asked<'_>,
     waiting: &WaitingAccept,
     (connection, addresses): (OwnedFd, Option<Addresses>),
@@ -152,7 +142,7 @@ fn give_exchanged(
 }
 
 /// Gives a connection of a Unix socket that the program made itself, with its settings.
-fn give_unix(at: &Supervisor, asked: &Asked<'_>, waiting: &WaitingAccept, connection: &OwnedFd) -> Reply {
+fn give_unix(at: &Answering, asked: &Asked<'_>, waiting: &WaitingAccept, connection: &OwnedFd) -> Reply {
     let name = getpeername(connection).ok().flatten().and_then(|name| SocketAddrUnix::try_from(name).ok());
     if let Err(errno) = tell(asked, &unix_bytes(name.as_ref())) {
         return Reply::Error(errno);
@@ -164,7 +154,7 @@ fn give_unix(at: &Supervisor, asked: &Asked<'_>, waiting: &WaitingAccept, connec
     Reply::Answered
 }
 
-fn apply(exchange: Option<&Exchange>, connection: &OwnedFd) {
+fn apply(exchange: Option<&ProgramExchange>, connection: &OwnedFd) {
     if let Some(exchange) = exchange {
         exchange.apply(connection);
     }

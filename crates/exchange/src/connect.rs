@@ -1,12 +1,13 @@
 //! connect(2): a connection to a port of this host whose listener was exchanged goes to the Unix socket in its place.
 
 use crate::address::{self, destination, plain};
+use crate::answering::{Answering, Asked, Reply, WaitingConnect};
 use crate::caller::{CallersSocket, copy_file_flags, inode_of};
-use crate::exchange::{Exchange, Target};
+use crate::exchange::ProgramExchange;
 use crate::listen::{alike, apply, source_of, source_of_unix};
 use crate::options::carry_over;
 use crate::sockets::{Addresses, ConnectionEnd, Table};
-use crate::supervisor::{Asked, Reply, Supervisor};
+use crate::target::Target;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::{ipv6_v6only, socket_acceptconn};
@@ -16,17 +17,9 @@ use rustix::net::{
 };
 use std::net::{SocketAddr, UdpSocket};
 use sys::Errno;
-use sys::seccomp_listener::StoppedCall;
-
-/// A call that waits until the listener has room.
-pub(crate) struct WaitingConnect {
-    pub(crate) call: StoppedCall,
-    socket: CallersSocket,
-    to: SocketAddr,
-}
 
 /// connect(2).
-pub(crate) fn connect(at: &Supervisor, asked: &Asked<'_>, socket: CallersSocket) -> Reply {
+pub(crate) fn connect(at: &Answering, asked: &Asked<'_>, socket: CallersSocket) -> Reply {
     let mut table = at.sockets.table();
     if let Some(end) = table.end(socket.inode) {
         // The first time it is asked again, it is there; from then on it was there already.
@@ -72,7 +65,7 @@ pub(crate) fn connect(at: &Supervisor, asked: &Asked<'_>, socket: CallersSocket)
 }
 
 /// Tries again.
-pub(crate) fn retry(at: &Supervisor, waiting: WaitingConnect) -> Reply {
+pub(crate) fn retry(at: &Answering, waiting: WaitingConnect) -> Reply {
     let Ok(caller) = crate::caller::Caller::open(waiting.call.thread) else { return Reply::Answered };
     let asked = Asked { call: waiting.call, caller: &caller };
     let mut table = at.sockets.table();
@@ -81,7 +74,10 @@ pub(crate) fn retry(at: &Supervisor, waiting: WaitingConnect) -> Reply {
 
 fn note_unix(table: &mut Table, socket: &CallersSocket) {
     match (socket.family, socket.kind) {
-        (AddressFamily::UNIX, SocketType::STREAM) => table.observed.unix_stream += 1,
+        // Others are to services of the host, such as its log.
+        (AddressFamily::UNIX, SocketType::STREAM) if table.observed.listens_on_unix => {
+            table.observed.unix_stream += 1;
+        }
         (AddressFamily::UNIX, SocketType::DGRAM) => table.observed.unix_dgram += 1,
         _ => {}
     }
@@ -105,7 +101,7 @@ fn is_of_this_host(address: SocketAddr) -> bool {
 }
 
 fn exchange_connection(
-    at: &Supervisor,
+    at: &Answering,
     asked: &Asked<'_>,
     socket: CallersSocket,
     to: SocketAddr,
@@ -164,7 +160,7 @@ fn connected(
     table: &mut Table,
     inode: u64,
     socket: &CallersSocket,
-    exchange: &Exchange,
+    exchange: &ProgramExchange,
 ) -> Result<OwnedFd, Errno> {
     let unix = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     carry_over(&socket.file, &unix);

@@ -1,6 +1,7 @@
 //! Which sockets and pipes of a program are exchanged for what, as it is typed: `tcp:7777=unix-stream:sndbuf=1M`.
 
 use crate::settings::Setting;
+use crate::target::{TARGETS, Target};
 use model::Invalid;
 use model::invalid::printable;
 use rustix::fd::AsFd;
@@ -22,28 +23,9 @@ pub enum Source {
     Pipe,
 }
 
-/// What takes their place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
-    /// TCP, with other settings.
-    Tcp,
-    /// Multipath TCP with one path.
-    Mptcp,
-    /// SMC, which is TCP where there is no device for it.
-    Smc,
-    /// A Unix stream socket; of a pipe, one of a pair.
-    UnixStream,
-    /// A Unix datagram socket, with other settings.
-    UnixDgram,
-    /// UDP, with other settings.
-    Udp,
-    /// A pipe, with another capacity.
-    Pipe,
-}
-
 /// One exchange.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Exchange {
+pub struct ProgramExchange {
     /// What is exchanged.
     pub source: Source,
     /// What takes its place.
@@ -53,18 +35,7 @@ pub struct Exchange {
 
 /// The exchanges that one variant of a program makes; with none, the program is as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exchanges(pub Vec<Exchange>);
-
-/// Each target by its name.
-const TARGETS: [(&str, Target); 7] = [
-    ("tcp", Target::Tcp),
-    ("mptcp", Target::Mptcp),
-    ("smc", Target::Smc),
-    ("unix-stream", Target::UnixStream),
-    ("unix-dgram", Target::UnixDgram),
-    ("udp", Target::Udp),
-    ("pipe", Target::Pipe),
-];
+pub struct ProgramExchanges(pub Vec<ProgramExchange>);
 
 const SOURCES: [&str; 5] = ["tcp", "udp", "unix-stream", "unix-dgram", "pipe"];
 
@@ -125,7 +96,7 @@ impl FromStr for Source {
     }
 }
 
-impl FromStr for Exchange {
+impl FromStr for ProgramExchange {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
@@ -155,18 +126,11 @@ impl FromStr for Exchange {
                 format!("give {target} a setting, such as {target}:sndbuf=1M, or name another mechanism"),
             ));
         }
-        Ok(Exchange { source, target, settings })
+        Ok(ProgramExchange { source, target, settings })
     }
 }
 
-impl Target {
-    /// The mechanism that it is.
-    pub fn name(self) -> &'static str {
-        TARGETS.iter().find(|(_, target)| *target == self).map_or("", |(name, _)| name)
-    }
-}
-
-impl Exchange {
+impl ProgramExchange {
     /// What it is, in words: `Unix sockets instead of TCP on port 7777`.
     pub fn words(&self) -> String {
         let source = match &self.source {
@@ -203,9 +167,9 @@ impl Exchange {
     }
 }
 
-impl Exchanges {
+impl ProgramExchanges {
     /// The exchange of TCP connections to `port`: the one that names it, else the one of all.
-    pub(crate) fn of_tcp(&self, port: u16) -> Option<&Exchange> {
+    pub(crate) fn of_tcp(&self, port: u16) -> Option<&ProgramExchange> {
         self.of_port(port, |source| match source {
             Source::Tcp(port) => Some(*port),
             _ => None,
@@ -213,21 +177,21 @@ impl Exchanges {
     }
 
     /// The exchange of UDP sockets of `port`.
-    pub(crate) fn of_udp(&self, port: u16) -> Option<&Exchange> {
+    pub(crate) fn of_udp(&self, port: u16) -> Option<&ProgramExchange> {
         self.of_port(port, |source| match source {
             Source::Udp(port) => Some(*port),
             _ => None,
         })
     }
 
-    fn of_port(&self, port: u16, port_of: fn(&Source) -> Option<Option<u16>>) -> Option<&Exchange> {
+    fn of_port(&self, port: u16, port_of: fn(&Source) -> Option<Option<u16>>) -> Option<&ProgramExchange> {
         let of =
             |wanted: Option<u16>| self.0.iter().find(|exchange| port_of(&exchange.source) == Some(wanted));
         of(Some(port)).or_else(|| of(None))
     }
 
     /// The exchange of what has no ports.
-    pub(crate) fn of(&self, source: &Source) -> Option<&Exchange> {
+    pub(crate) fn of(&self, source: &Source) -> Option<&ProgramExchange> {
         self.0.iter().find(|exchange| exchange.source == *source)
     }
 }
@@ -241,13 +205,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Exchange {
+impl fmt::Display for ProgramExchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.source, self.target)?;
         for (at, setting) in self.settings.iter().enumerate() {
@@ -274,13 +232,13 @@ mod tests {
             "unix-stream=unix-stream:sndbuf=64K",
             "tcp:1=tcp:busy-poll=50us",
         ] {
-            assert_eq!(text.parse::<Exchange>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ProgramExchange>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn an_exchange_is_a_phrase() {
-        let words = |text: &str| text.parse::<Exchange>().unwrap().words();
+        let words = |text: &str| text.parse::<ProgramExchange>().unwrap().words();
         assert_eq!(words("tcp:7777=unix-stream"), "Unix sockets instead of TCP on port 7777");
         assert_eq!(words("pipe=pipe:capacity=1M"), "pipes with capacity=1M");
         assert_eq!(words("tcp=mptcp:nodelay=on"), "MPTCP with nodelay=on instead of TCP over loopback");
@@ -301,7 +259,7 @@ mod tests {
             ("tcp=tcp:sndbuf=4G", "at most"),
             ("fifo=pipe", "unknown kind"),
         ] {
-            let words = text.parse::<Exchange>().unwrap_err().to_string();
+            let words = text.parse::<ProgramExchange>().unwrap_err().to_string();
             assert!(words.contains(part), "{text}: {words}");
         }
     }
@@ -309,7 +267,7 @@ mod tests {
     #[test]
     fn the_exchange_that_names_a_port_is_taken_before_that_of_all() {
         let exchanges =
-            Exchanges(["tcp=mptcp", "tcp:80=unix-stream"].map(|text| text.parse().unwrap()).to_vec());
+            ProgramExchanges(["tcp=mptcp", "tcp:80=unix-stream"].map(|text| text.parse().unwrap()).to_vec());
         assert_eq!(exchanges.of_tcp(80).unwrap().target, Target::UnixStream);
         assert_eq!(exchanges.of_tcp(81).unwrap().target, Target::Mptcp);
         assert_eq!(exchanges.of_udp(80), None);
@@ -318,7 +276,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_is_a_panic(text in ".{0,40}") {
-            let _ = text.parse::<Exchange>();
+            let _ = text.parse::<ProgramExchange>();
         }
     }
 }

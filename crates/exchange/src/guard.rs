@@ -3,7 +3,7 @@
 
 use crate::message::{Ended, FILTERED, GO, Message, STOP};
 use crate::supervisor::CALLS;
-use crate::usage::{Usage, descendants};
+use crate::usage::{ProgramUsage, descendants};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg};
@@ -80,9 +80,9 @@ fn guard(control: &OwnedFd, child: &mut Child) -> Result<(), Failure> {
 }
 
 /// What the children that have ended, and theirs, have used.
-fn used() -> Usage {
+fn used() -> ProgramUsage {
     let usage = of_ended_children();
-    Usage { cpu_ns: usage.cpu_ns, switches: usage.switches, peak_bytes: usage.peak_bytes }
+    ProgramUsage { cpu_ns: usage.cpu_ns, switches: usage.switches, peak_bytes: usage.peak_bytes }
 }
 
 /// Kills and reaps all descendants, until there is none: the children of those that are killed become this process's own.

@@ -3,7 +3,7 @@
 use crate::message::{Ended, FILTERED, GO, Message, STOP};
 use crate::sockets::Sockets;
 use crate::supervisor::Supervisor;
-use crate::usage::{Usage, descendants, of_descendants};
+use crate::usage::{ProgramUsage, descendants, of_descendants};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::net::{
@@ -131,7 +131,7 @@ impl Launched {
     }
 
     /// What its processes that run have used until now.
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> ProgramUsage {
         of_descendants(self.guard_pid())
     }
 

@@ -6,6 +6,7 @@
 
 mod accept;
 mod address;
+mod answering;
 mod caller;
 mod connect;
 mod exchange;
@@ -20,12 +21,14 @@ mod pairs;
 mod settings;
 mod sockets;
 mod supervisor;
+mod target;
 mod usage;
 
-pub use exchange::{Exchange, Exchanges, Source, Target};
+pub use exchange::{ProgramExchange, ProgramExchanges, Source};
 pub use guard::{COMMAND, main as guard_main};
 pub use launch::{Calls, Launched};
 pub use message::Ended;
 pub use observed::{Observed, ObservedPort, candidates};
 pub use sockets::Sockets;
-pub use usage::Usage;
+pub use target::Target;
+pub use usage::ProgramUsage;

@@ -1,11 +1,12 @@
 //! bind(2) and listen(2): where a TCP socket begins to listen, a Unix socket takes its place.
 
 use crate::address::as_of;
+use crate::answering::{Answering, Asked, Reply};
 use crate::caller::{CallersSocket, MPTCP, copy_file_flags, inode_of};
-use crate::exchange::{Exchange, Source, Target};
+use crate::exchange::{ProgramExchange, Source};
 use crate::options::{carry_over, inherit};
 use crate::sockets::{ExchangedListener, Table};
-use crate::supervisor::{Asked, Reply, Supervisor};
+use crate::target::Target;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::{set_socket_reuseaddr, socket_acceptconn, socket_reuseaddr, socket_reuseport};
 use rustix::net::{
@@ -21,7 +22,7 @@ const BACKLOG: i32 = 4096;
 const AF_SMC: u16 = 43;
 
 /// bind(2).
-pub(crate) fn bind(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -> Reply {
+pub(crate) fn bind(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) -> Reply {
     let mut table = at.sockets.table();
     if table.listener(socket.inode).is_some() || table.end(socket.inode).is_some() {
         return Reply::Error(Errno::INVAL);
@@ -50,7 +51,7 @@ pub(crate) fn bind(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -
 }
 
 /// Makes the settings of `exchange`, if there is one.
-pub(crate) fn apply(exchange: Option<&Exchange>, socket: &CallersSocket, table: &mut Table) {
+pub(crate) fn apply(exchange: Option<&ProgramExchange>, socket: &CallersSocket, table: &mut Table) {
     if let Some(exchange) = exchange {
         exchange.apply(&socket.file);
         table.observed.exchanged += 1;
@@ -68,7 +69,7 @@ pub(crate) fn source_of_unix(socket: &CallersSocket) -> Source {
 }
 
 /// listen(2).
-pub(crate) fn listen(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -> Reply {
+pub(crate) fn listen(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) -> Reply {
     let backlog = (asked.call.arguments[1] as i32).max(BACKLOG);
     let mut table = at.sockets.table();
     if table.listener(socket.inode).is_some() {
@@ -77,6 +78,7 @@ pub(crate) fn listen(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket)
     if table.end(socket.inode).is_some() {
         return Reply::Error(Errno::INVAL);
     }
+    table.observed.listens_on_unix |= source_of_unix(socket) == Source::UnixStream;
     // The kernel says what is wrong with those that are connected.
     if !socket.is_tcp() || getpeername(&socket.file).is_ok() || socket_acceptconn(&socket.file) == Ok(true) {
         return Reply::Kernel;
@@ -113,11 +115,11 @@ fn bound_address(socket: &CallersSocket) -> Result<SocketAddr, Errno> {
 }
 
 fn exchange_listener(
-    at: &Supervisor,
+    at: &Answering,
     asked: &Asked<'_>,
     socket: &CallersSocket,
     table: &mut Table,
-    (exchange, address, backlog): (&Exchange, SocketAddr, i32),
+    (exchange, address, backlog): (&ProgramExchange, SocketAddr, i32),
 ) -> Reply {
     let shares = socket_reuseport(&socket.file).unwrap_or(false);
     if table.is_in_use(address, shares) {
@@ -146,7 +148,7 @@ fn exchange_listener(
 /// A Unix socket that listens, under a name that the kernel chooses.
 fn unix_listener(
     socket: &CallersSocket,
-    exchange: &Exchange,
+    exchange: &ProgramExchange,
     backlog: i32,
 ) -> Result<(OwnedFd, SocketAddrUnix), Errno> {
     let unix = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -162,10 +164,10 @@ fn unix_listener(
 /// Puts a socket of MPTCP or SMC, which takes the same calls, in the place of the caller's `socket`, bound as that is. Where the kernel has
 /// none, the socket stays.
 pub(crate) fn alike(
-    at: &Supervisor,
+    at: &Answering,
     asked: &Asked<'_>,
     socket: &CallersSocket,
-    exchange: &Exchange,
+    exchange: &ProgramExchange,
     table: &mut Table,
 ) -> Result<(), Errno> {
     let new = match new_alike(socket, exchange.target) {

@@ -1,6 +1,6 @@
 //! What a guard and whoever started it say to each other: short texts over a pair of sockets that keep messages apart.
 
-use crate::usage::Usage;
+use crate::usage::ProgramUsage;
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -18,7 +18,7 @@ pub struct Ended {
     /// As wait(2) has it.
     pub status: ExitStatus,
     /// What it has used, with all that it waited for.
-    pub usage: Usage,
+    pub usage: ProgramUsage,
 }
 
 /// What a guard says.
@@ -43,7 +43,7 @@ impl fmt::Display for Message {
             Message::Refused(answer, next) => write!(f, "refused {answer}\n{next}"),
             Message::Started => f.write_str("started"),
             Message::NotStarted(why) => write!(f, "not-started {why}"),
-            Message::Ended(Ended { status, usage: Usage { cpu_ns, switches, peak_bytes } }) => {
+            Message::Ended(Ended { status, usage: ProgramUsage { cpu_ns, switches, peak_bytes } }) => {
                 write!(f, "ended {} {cpu_ns} {switches} {peak_bytes}", status.into_raw())
             }
         }
@@ -66,7 +66,7 @@ impl Message {
                 let numbers: Vec<u64> = rest.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
                 let [status, cpu_ns, switches, peak_bytes] = numbers[..] else { return None };
                 let status = ExitStatus::from_raw(i32::try_from(status).ok()?);
-                Some(Message::Ended(Ended { status, usage: Usage { cpu_ns, switches, peak_bytes } }))
+                Some(Message::Ended(Ended { status, usage: ProgramUsage { cpu_ns, switches, peak_bytes } }))
             }
             _ => None,
         }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_they_are_written() {
-        let usage = Usage { cpu_ns: 5, switches: 6, peak_bytes: 7 };
+        let usage = ProgramUsage { cpu_ns: 5, switches: 6, peak_bytes: 7 };
         for message in [
             Message::Listening,
             Message::Refused("no such call".to_owned(), "take another kernel".to_owned()),

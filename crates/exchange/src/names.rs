@@ -2,13 +2,13 @@
 //! peer is told that it would not be.
 
 use crate::address::write;
+use crate::answering::{Answering, Asked, Reply};
 use crate::caller::CallersSocket;
-use crate::supervisor::{Asked, Reply, Supervisor};
 use std::net::SocketAddr;
 use sys::Errno;
 
 /// getsockname(2); `None` where the socket is not exchanged.
-pub(crate) fn own(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
+pub(crate) fn own(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
     let mut table = at.sockets.table();
     if let Some(listener) = table.listener(socket.inode) {
         return Some(tell(asked, listener.address));
@@ -17,7 +17,7 @@ pub(crate) fn own(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) ->
 }
 
 /// getpeername(2); `None` where the socket is not exchanged.
-pub(crate) fn peer(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
+pub(crate) fn peer(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
     let mut table = at.sockets.table();
     if table.listener(socket.inode).is_some() {
         return Some(Reply::Error(Errno::NOTCONN));
@@ -26,7 +26,7 @@ pub(crate) fn peer(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -
 }
 
 /// shutdown(2), which the kernel does.
-pub(crate) fn shutdown(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
+pub(crate) fn shutdown(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
     let mut table = at.sockets.table();
     if asked.call.arguments[1] as i32 == libc::SHUT_RD && table.end(socket.inode).is_some() {
         table.observed.cannot_keep("the peer of shutdown(SHUT_RD) cannot send any more");

@@ -1,7 +1,7 @@
 //! What the supervisor saw of a program: which sockets and pipes it has, by which it is found what can be exchanged, and what could not be
 //! kept from it.
 
-use crate::exchange::Exchange;
+use crate::exchange::ProgramExchange;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was seen of a program, all its processes together.
@@ -11,7 +11,9 @@ pub struct Observed {
     pub tcp: BTreeMap<u16, ObservedPort>,
     /// The UDP ports that it binds.
     pub udp: BTreeSet<u16>,
-    /// How many Unix stream connections it made, pairs included.
+    /// Whether it listens on a Unix stream socket of its own.
+    pub listens_on_unix: bool,
+    /// How many Unix stream connections it made to itself, pairs included.
     pub unix_stream: u64,
     /// How many Unix datagram sockets it bound, connected or made in pairs.
     pub unix_dgram: u64,
@@ -48,7 +50,7 @@ impl Observed {
 }
 
 /// What can be exchanged of all that a program uses: for each, the replacements that may be faster by what the mechanisms are.
-pub fn candidates(observed: &Observed) -> Vec<Exchange> {
+pub fn candidates(observed: &Observed) -> Vec<ProgramExchange> {
     let mut texts = Vec::new();
     for (port, of) in &observed.tcp {
         if of.listens && of.connections > 0 {
@@ -85,7 +87,7 @@ mod tests {
         *observed.port(80) = ObservedPort { listens: true, connections: 3, sets_nodelay: true };
         // Somebody else listens there.
         *observed.port(81) = ObservedPort { listens: false, connections: 3, sets_nodelay: false };
-        let found: Vec<String> = candidates(&observed).iter().map(Exchange::to_string).collect();
+        let found: Vec<String> = candidates(&observed).iter().map(ProgramExchange::to_string).collect();
         let expected = [
             "tcp:80=unix-stream",
             "tcp:80=unix-stream:sndbuf=1M",

@@ -1,9 +1,9 @@
 //! Options of a socket that is exchanged (setsockopt(2), getsockopt(2)): the TCP socket that it replaced takes and gives them, so that each
 //! answer is the kernel's own; those that act on how calls wait are made on the Unix socket too.
 
+use crate::answering::{Answering, Asked, Reply};
 use crate::caller::CallersSocket;
 use crate::sockets::Table;
-use crate::supervisor::{Asked, Reply, Supervisor};
 use libc::c_int;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, getpeername, getsockname, ipproto, socket_with};
@@ -121,7 +121,7 @@ fn kept<'a>(table: &'a mut Table, inode: u64) -> Option<(BorrowedFd<'a>, bool)> 
 }
 
 /// setsockopt(2); `None` where the kernel does it.
-pub(crate) fn set(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
+pub(crate) fn set(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
     let [_, level, option, ..] = asked.call.arguments;
     let (level, option) = (level as c_int, option as c_int);
     let mut table = at.sockets.table();
@@ -134,12 +134,7 @@ pub(crate) fn set(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) ->
 }
 
 /// Of a TCP socket that is as it was: an option that its exchange sets is set so again after the program has set it.
-fn set_of_tcp(
-    at: &Supervisor,
-    asked: &Asked<'_>,
-    socket: &CallersSocket,
-    table: &mut Table,
-) -> Option<Reply> {
+fn set_of_tcp(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket, table: &mut Table) -> Option<Reply> {
     let [_, level, option, ..] = asked.call.arguments;
     let (level, option) = (level as c_int, option as c_int);
     if !socket.is_tcp() {
@@ -188,7 +183,7 @@ fn set_both(
 }
 
 /// getsockopt(2); `None` where the kernel does it.
-pub(crate) fn get(at: &Supervisor, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
+pub(crate) fn get(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) -> Option<Reply> {
     let [_, level, option, ..] = asked.call.arguments;
     let (level, option) = (level as c_int, option as c_int);
     let mut table = at.sockets.table();

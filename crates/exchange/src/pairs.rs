@@ -1,8 +1,9 @@
 //! pipe(2), pipe2(2) and socketpair(2): what has two ends from the beginning, made by the supervisor where it is exchanged.
 
-use crate::exchange::{Source, Target};
+use crate::answering::{Answering, Asked, Reply};
+use crate::exchange::Source;
 use crate::settings::Setting;
-use crate::supervisor::{Asked, Reply, Supervisor};
+use crate::target::Target;
 use rustix::fd::OwnedFd;
 use rustix::net::{
     AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair as pair_of_sockets,
@@ -11,7 +12,7 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use sys::Errno;
 
 /// pipe2(2) with these `flags`.
-pub(crate) fn pipe(at: &Supervisor, asked: &Asked<'_>, flags: u64) -> Reply {
+pub(crate) fn pipe(at: &Answering, asked: &Asked<'_>, flags: u64) -> Reply {
     at.sockets.table().observed.pipes += 1;
     let Some(exchange) = at.sockets.exchanges.of(&Source::Pipe) else { return Reply::Kernel };
     let flags = PipeFlags::from_bits_retain(flags as u32);
@@ -47,7 +48,7 @@ fn sockets_like_a_pipe(flags: PipeFlags) -> Result<(OwnedFd, OwnedFd), Errno> {
 }
 
 /// socketpair(2).
-pub(crate) fn socketpair(at: &Supervisor, asked: &Asked<'_>) -> Reply {
+pub(crate) fn socketpair(at: &Answering, asked: &Asked<'_>) -> Reply {
     /// The bits of the type that are flags.
     const FLAGS: u32 = (libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) as u32;
     let [family, kind, protocol, at_address, ..] = asked.call.arguments;

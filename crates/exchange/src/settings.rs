@@ -1,6 +1,6 @@
 //! The settings of sockets and pipes that an exchange can make: their names, what they may be, and the option that each is.
 
-use crate::exchange::Target;
+use crate::target::Target;
 use libc::c_int;
 use model::units::parse_duration;
 use model::{Invalid, Size};

@@ -4,7 +4,7 @@
 //! replaced is kept, unconnected: it holds the port, and answers what is asked of options.
 
 use crate::address::{as_of, plain};
-use crate::exchange::{Exchange, Exchanges};
+use crate::exchange::{ProgramExchange, ProgramExchanges};
 use crate::observed::Observed;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketAddrUnix, sockopt};
@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The sockets of one start of a program, which all supervisors of its processes share.
 #[derive(Debug)]
 pub struct Sockets {
-    pub(crate) exchanges: Exchanges,
+    pub(crate) exchanges: ProgramExchanges,
     table: Mutex<Table>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct ConnectionEnd {
 
 impl Sockets {
     /// None yet, of a program with these `exchanges`.
-    pub fn new(exchanges: Exchanges) -> Self {
+    pub fn new(exchanges: ProgramExchanges) -> Self {
         Self { exchanges, table: Mutex::default() }
     }
 
@@ -202,7 +202,7 @@ impl Table {
 
 impl Sockets {
     /// The exchange of TCP connections to `port`.
-    pub(crate) fn of_tcp(&self, port: u16) -> Option<&Exchange> {
+    pub(crate) fn of_tcp(&self, port: u16) -> Option<&ProgramExchange> {
         self.exchanges.of_tcp(port)
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Sub;
 
 /// What was used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Usage {
+pub struct ProgramUsage {
     /// CPU time of all threads, in nanoseconds.
     pub cpu_ns: u64,
     /// How often they left their CPUs.
@@ -17,7 +17,7 @@ pub struct Usage {
     pub peak_bytes: u64,
 }
 
-impl Sub for Usage {
+impl Sub for ProgramUsage {
     type Output = Self;
 
     /// What was used between two moments; of memory, the most until the later.
@@ -30,7 +30,7 @@ impl Sub for Usage {
     }
 }
 
-impl Usage {
+impl ProgramUsage {
     fn add(&mut self, other: Self) {
         self.cpu_ns += other.cpu_ns;
         self.switches += other.switches;
@@ -63,16 +63,16 @@ fn children(pid: i32) -> Vec<i32> {
 }
 
 /// What the descendants of `starter` that are alive have used, those that ended before and were waited for by one of them included.
-pub(crate) fn of_descendants(starter: Pid) -> Usage {
-    let mut sum = Usage::default();
+pub(crate) fn of_descendants(starter: Pid) -> ProgramUsage {
+    let mut sum = ProgramUsage::default();
     for pid in descendants(starter) {
         sum.add(of_process(pid));
     }
     sum
 }
 
-fn of_process(pid: i32) -> Usage {
-    let mut usage = Usage::default();
+fn of_process(pid: i32) -> ProgramUsage {
+    let mut usage = ProgramUsage::default();
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     for task in tasks {
         let of = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();

@@ -33,6 +33,7 @@ mod streams;
 mod suites;
 mod try_metric;
 mod try_program;
+mod try_ready;
 mod try_request;
 
 use clap::{CommandFactory, Parser};

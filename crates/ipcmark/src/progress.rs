@@ -100,7 +100,7 @@ fn line(
         },
         (Doing::Pairs, _) => format!("{done} of {of} pairs decided"),
         (Doing::Variants, Some(leader)) => leader.to_owned(),
-        (Doing::Variants, None) => format!("round {}, {of} variants", round.map_or(1, |round| round + 1)),
+        (Doing::Variants, None) => format!("pass {}, {of} variants", round.map_or(1, |round| round + 1)),
         (Doing::Events, _) => "events of the CPUs".to_owned(),
         (Doing::Probe(probe), _) => format!("probe {probe}"),
     };

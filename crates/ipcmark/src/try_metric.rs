@@ -1,6 +1,6 @@
 //! Numbers that a program prints: how they are named, and found in its output.
 
-use analysis::tried::{Better, Measure, MeasureUnit};
+use analysis::tried::{Better, MeasureUnit, TriedMeasure};
 use model::Invalid;
 use model::invalid::printable;
 use regex::{Regex, RegexBuilder};
@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 /// A number in the output of a program.
 #[derive(Debug, Clone)]
-pub struct Metric {
+pub struct PrintedMetric {
     /// What it is called, and what is better.
-    pub measure: Measure,
+    pub measure: TriedMeasure,
     place: Place,
 }
 
@@ -26,7 +26,7 @@ enum Place {
 /// What stands before the name of a number of which less is better.
 const LESS: &str = "less:";
 
-impl FromStr for Metric {
+impl FromStr for PrintedMetric {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
@@ -62,12 +62,12 @@ impl FromStr for Metric {
             }
             Place::Group(regex)
         };
-        let measure = Measure { name: name.to_owned(), unit: MeasureUnit::Printed, better };
+        let measure = TriedMeasure { name: name.to_owned(), unit: MeasureUnit::Printed, better };
         Ok(Self { measure, place })
     }
 }
 
-impl Metric {
+impl PrintedMetric {
     /// The number in `output`; `None` where there is none.
     pub fn find(&self, output: &str) -> Option<f64> {
         let number = match &self.place {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn found(metric: &str, output: &str) -> Option<f64> {
-        metric.parse::<Metric>().unwrap().find(output)
+        metric.parse::<PrintedMetric>().unwrap().find(output)
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(found("rps=/a/0/rate", r#"{"a":[{"rate":7.5}]}"#), Some(7.5));
         assert_eq!(found("rps=/a/1/rate", r#"{"a":[{"rate":7.5}]}"#), None);
         assert_eq!(found("x=(-?[0-9]+)", "-5"), None, "there is no logarithm of it");
-        assert_eq!("less:p99=([0-9]+)".parse::<Metric>().unwrap().measure.better, Better::Less);
+        assert_eq!("less:p99=([0-9]+)".parse::<PrintedMetric>().unwrap().measure.better, Better::Less);
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             ("rps=([0-9]+", "no regular expression"),
             ("rps=(\\w{5000}{5000})", "no regular expression"),
         ] {
-            let words = text.parse::<Metric>().unwrap_err().to_string();
+            let words = text.parse::<PrintedMetric>().unwrap_err().to_string();
             assert!(words.contains(part), "{words}");
         }
     }

@@ -1,9 +1,10 @@
 //! One start of a program under `ipcmark try`: its servers, and the runs of its command.
 
-use crate::try_metric::Metric;
-use crate::try_request::{Ready, TryRequest};
-use analysis::tried::{Better, Measure, MeasureUnit};
-use exchange::{Calls, Ended, Exchanges, Launched, Observed, Sockets, Usage};
+use crate::try_metric::PrintedMetric;
+use crate::try_ready::Ready;
+use crate::try_request::TryRequest;
+use analysis::tried::{Better, MeasureUnit, TriedMeasure};
+use exchange::{Calls, Ended, Launched, Observed, ProgramExchanges, ProgramUsage, Sockets};
 use harness::clock::Timer;
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
@@ -21,7 +22,7 @@ use sys::{Failure, OrFail};
 const OFTEN: Duration = Duration::from_millis(5);
 
 /// The servers of one start, ready to be used.
-pub struct Started<'a> {
+pub struct StartedProgram<'a> {
     request: &'a TryRequest,
     stop: &'a AtomicBool,
     sockets: Option<Arc<Sockets>>,
@@ -55,14 +56,14 @@ struct Running {
 #[derive(Debug, Clone)]
 pub enum Variant {
     /// With these exchanges; with none, the program is as it is.
-    Answered(Exchanges),
+    Answered(ProgramExchanges),
     /// Nobody's: the filter itself is measured by it.
     Free,
 }
 
 /// What every run gives beside what the command prints: how long it took, and what it and the servers used meanwhile.
-pub fn measures(metrics: &[Metric]) -> Vec<Measure> {
-    let of = |name: &str, unit| Measure { name: name.to_owned(), unit, better: Better::Less };
+pub fn measures(metrics: &[PrintedMetric]) -> Vec<TriedMeasure> {
+    let of = |name: &str, unit| TriedMeasure { name: name.to_owned(), unit, better: Better::Less };
     let own = [
         of("time", MeasureUnit::Nanoseconds),
         of("CPU", MeasureUnit::Nanoseconds),
@@ -72,7 +73,7 @@ pub fn measures(metrics: &[Metric]) -> Vec<Measure> {
     metrics.iter().map(|metric| metric.measure.clone()).chain(own).collect()
 }
 
-impl<'a> Started<'a> {
+impl<'a> StartedProgram<'a> {
     /// Starts the servers, and waits until they can be used.
     pub fn new(request: &'a TryRequest, variant: &Variant, stop: &'a AtomicBool) -> Result<Self, TryError> {
         let sockets = match variant {
@@ -188,7 +189,7 @@ impl<'a> Started<'a> {
         if !ended.status.success() {
             return Err(running.failed(ended.status, "").into());
         }
-        let servers: Vec<Usage> =
+        let servers: Vec<ProgramUsage> =
             self.used_by_servers().into_iter().zip(before).map(|(after, before)| after - before).collect();
         let all = || servers.iter().chain([&ended.usage]);
         let cpu_ns: u64 = all().map(|usage| usage.cpu_ns).sum();
@@ -212,7 +213,7 @@ impl<'a> Started<'a> {
         Ok(values)
     }
 
-    fn used_by_servers(&self) -> Vec<Usage> {
+    fn used_by_servers(&self) -> Vec<ProgramUsage> {
         self.servers.iter().map(|server| server.launched.usage()).collect()
     }
 

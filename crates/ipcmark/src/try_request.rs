@@ -1,14 +1,14 @@
 //! What `ipcmark try` is asked for: from arguments to the programs, their exchanges and their numbers.
 
 use crate::cli::TryArguments;
-use crate::try_metric::Metric;
-use exchange::Exchange;
+use crate::try_metric::PrintedMetric;
+use crate::try_ready::{Ready, words};
+use exchange::ProgramExchange;
 use model::invalid::printable;
 use model::{Invalid, Percent};
 use observe::recorder::privileged;
 use rustix::thread::{CapabilitySet, capabilities};
 use std::ffi::OsString;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// What is tried.
@@ -21,54 +21,15 @@ pub struct TryRequest {
     /// The command that is run again and again.
     pub command: Vec<OsString>,
     /// What each variant exchanges; empty: it is to be found out.
-    pub variants: Vec<Vec<Exchange>>,
+    pub variants: Vec<Vec<ProgramExchange>>,
     /// The numbers that the command prints.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<PrintedMetric>,
     /// How long it may take.
     pub time: Duration,
     /// How long one start or one run may take.
     pub timeout: Duration,
     /// What is no change.
     pub margin: Percent,
-}
-
-/// By what it is known that servers can be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ready {
-    /// Each listens somewhere.
-    Listening,
-    /// One listens on this TCP port.
-    Port(u16),
-    /// One has printed this.
-    Line(String),
-    /// This command succeeds.
-    Command(Vec<OsString>),
-}
-
-impl FromStr for Ready {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        if let Some(line) = text.strip_prefix("line=") {
-            return Ok(Ready::Line(line.to_owned()));
-        }
-        match text.parse() {
-            Ok(0) => Err(Invalid::new("'0' is no port", "give a number from 1 to 65535")),
-            Ok(port) => Ok(Ready::Port(port)),
-            Err(_) => words(text).map(Ready::Command),
-        }
-    }
-}
-
-/// The words of a command, as a shell splits them.
-pub fn words(text: &str) -> Result<Vec<OsString>, Invalid> {
-    match shlex::split(text) {
-        Some(words) if !words.is_empty() => Ok(words.into_iter().map(OsString::from).collect()),
-        _ => Err(Invalid::new(
-            format!("'{}' is no command", printable(text)),
-            "give a program and its arguments, with quotes as in a shell; for pipes and variables, sh -c '...'",
-        )),
-    }
 }
 
 /// Refuses a program that its file gives rights, where the kernel would not give them under a filter (execve(2), `PR_SET_NO_NEW_PRIVS`).
@@ -118,8 +79,8 @@ impl TryRequest {
                 "name one with --server, or leave out --ready",
             ));
         }
-        let variant = |text: &String| -> Result<Vec<Exchange>, Invalid> {
-            let exchanges: Vec<Exchange> =
+        let variant = |text: &String| -> Result<Vec<ProgramExchange>, Invalid> {
+            let exchanges: Vec<ProgramExchange> =
                 text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
             if exchanges.is_empty() {
                 return Err(Invalid::new("--set '' exchanges nothing", "give it as tcp:7777=unix-stream"));
@@ -146,21 +107,5 @@ impl TryRequest {
     pub fn command_line(&self) -> String {
         let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn servers_are_ready_by_port_line_or_command() {
-        assert_eq!("7777".parse(), Ok(Ready::Port(7777)));
-        assert_eq!("line=Ready to accept".parse(), Ok(Ready::Line("Ready to accept".to_owned())));
-        let command = ["pg_isready", "-p", "5 4"].map(OsString::from).to_vec();
-        assert_eq!("pg_isready -p '5 4'".parse(), Ok(Ready::Command(command)));
-        assert!(
-            "".parse::<Ready>().is_err() && "'x".parse::<Ready>().is_err() && "0".parse::<Ready>().is_err()
-        );
     }
 }

@@ -2,8 +2,8 @@
 
 use super::examples::{self, with_codes};
 use super::{FormatOption, OverwriteOption};
-use crate::try_metric::Metric;
-use crate::try_request::Ready;
+use crate::try_metric::PrintedMetric;
+use crate::try_ready::Ready;
 use clap::Args;
 use model::need::{Objective, Pattern, Requirement};
 use model::units::{parse_duration, parse_some_time};
@@ -100,7 +100,7 @@ pub struct TryArguments {
     /// A number that the command prints, as 'rps=([0-9.]+) requests per second' or rps=/json/pointer, less:NAME=… where less is better;
     /// the first decides; repeat for several [default: the wall time]
     #[arg(long = "metric", value_name = "NAME=REGEX")]
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<PrintedMetric>,
     /// Time that trying may take; it ends before that when it knows
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "2m", allow_hyphen_values = true)]
     pub time: Duration,

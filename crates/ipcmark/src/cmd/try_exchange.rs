@@ -5,13 +5,13 @@ use crate::exit::{Error, Exit};
 use crate::output::{show_answer, style};
 use crate::progress::{Doing, Progress};
 use crate::session::watch_signals;
-use crate::try_program::{Started, TryError, Variant, measures};
+use crate::try_program::{StartedProgram, TryError, Variant, measures};
 use crate::try_request::TryRequest;
 use analysis::tried::{
-    Measure, Tried, TriedStart, VariantName, filter_ratio, is_decided, needs, runs_per_start, variants_of,
-    whole_blocks,
+    Tried, TriedMeasure, TriedStart, VariantName, filter_ratio, is_known, needs, runs_per_start, variants_of,
+    whole_passes,
 };
-use exchange::{Exchange, Exchanges, Observed, candidates};
+use exchange::{Observed, ProgramExchange, ProgramExchanges, candidates};
 use harness::clock::Timer;
 use harness::coordinator::schedule::TrialProgress;
 use model::invalid::printable;
@@ -19,17 +19,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use sys::Failure;
 
-/// In every second block the filter itself is measured too.
-const BLOCKS_PER_FILTER: u32 = 2;
+/// In so many of so many passes the filter itself is measured too: there and back, and then not.
+const PASSES_WITH_FILTER: u32 = 2;
+const OF_PASSES: u32 = 4;
 
 /// What is known while it is tried.
 struct Trying<'a> {
     request: &'a TryRequest,
     stop: &'a AtomicBool,
     timer: Timer,
-    measures: Vec<Measure>,
+    measures: Vec<TriedMeasure>,
     /// What each variant exchanges, none first.
-    exchanges: Vec<Vec<Exchange>>,
+    exchanges: Vec<Vec<ProgramExchange>>,
     starts: Vec<TriedStart>,
     /// What starting, warming up and ending took, and what runs took.
     start_ns: Vec<f64>,
@@ -74,19 +75,20 @@ pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
 }
 
 impl Trying<'_> {
-    /// Runs blocks of all variants until all are decided, or time is over.
+    /// Runs passes over all variants until all are decided, or time is over.
     fn try_all(&mut self) -> Result<(), TryError> {
         self.exchanges = self.variants()?;
         let mut progress = Progress::new();
-        let mut block = 0;
+        let mut pass = 0;
         let ended = loop {
-            self.show(&mut progress, block);
-            if let Err(error) = self.run_block(block) {
+            self.show(&mut progress, pass);
+            if let Err(error) = self.run_pass(pass) {
                 break Err(error);
             }
-            block += 1;
+            pass += 1;
             let variants = variants_of(&self.measures, &self.names(), &self.starts, self.request.margin);
-            if is_decided(&variants) || self.timer.elapsed() >= self.request.time {
+            let is_over = pass > 1 && self.timer.elapsed() >= self.request.time;
+            if is_known(&variants, self.request.margin) || is_over {
                 break Ok(());
             }
         };
@@ -96,7 +98,7 @@ impl Trying<'_> {
 
     /// What is tried: what was asked for, or else what can be exchanged of all that the program uses. It is found by a run of the program as
     /// it is, which warms up everything besides.
-    fn variants(&mut self) -> Result<Vec<Vec<Exchange>>, TryError> {
+    fn variants(&mut self) -> Result<Vec<Vec<ProgramExchange>>, TryError> {
         let observed = self.observe(&[])?;
         let mut variants = vec![Vec::new()];
         if self.request.variants.is_empty() {
@@ -117,8 +119,8 @@ impl Trying<'_> {
     }
 
     /// What the program does with these exchanges, in one run.
-    fn observe(&mut self, exchanges: &[Exchange]) -> Result<Observed, TryError> {
-        let started = Started::new(self.request, &answered(exchanges), self.stop)?;
+    fn observe(&mut self, exchanges: &[ProgramExchange]) -> Result<Observed, TryError> {
+        let started = StartedProgram::new(self.request, &answered(exchanges), self.stop)?;
         started.run()?;
         let observed = started.end()?.unwrap_or_default();
         for (what, times) in &observed.not_kept {
@@ -127,19 +129,21 @@ impl Trying<'_> {
         Ok(observed)
     }
 
-    /// Runs every variant, and then every one in the opposite order.
-    fn run_block(&mut self, block: u32) -> Result<(), TryError> {
+    /// Runs every variant once, in every second pass in the opposite order.
+    fn run_pass(&mut self, pass: u32) -> Result<(), TryError> {
         let mut order: Vec<usize> = (0..self.exchanges.len()).collect();
-        if block.is_multiple_of(BLOCKS_PER_FILTER) {
+        if pass % OF_PASSES < PASSES_WITH_FILTER {
             order.push(self.free());
         }
-        let back: Vec<usize> = order.iter().rev().copied().collect();
-        for variant in order.into_iter().chain(back) {
-            // A block that is not whole tells nothing; the first is waited for.
-            if block > 0 && self.timer.elapsed() >= self.request.time {
+        if !pass.is_multiple_of(2) {
+            order.reverse();
+        }
+        for variant in order {
+            // A pass that is not whole tells nothing; the first two, there and back, are waited for.
+            if pass > 1 && self.timer.elapsed() >= self.request.time {
                 break;
             }
-            self.run_start(block, variant)?;
+            self.run_start(pass, variant)?;
         }
         Ok(())
     }
@@ -149,14 +153,14 @@ impl Trying<'_> {
         self.exchanges.len()
     }
 
-    fn run_start(&mut self, block: u32, variant: usize) -> Result<(), TryError> {
+    fn run_start(&mut self, pass: u32, variant: usize) -> Result<(), TryError> {
         let kind = match self.exchanges.get(variant) {
             Some(exchanges) => answered(exchanges),
             None => Variant::Free,
         };
         let has_servers = !self.request.servers.is_empty();
         let starting = Timer::start();
-        let started = Started::new(self.request, &kind, self.stop)?;
+        let started = StartedProgram::new(self.request, &kind, self.stop)?;
         if has_servers {
             // The first run after a start warms it up.
             started.run()?;
@@ -174,7 +178,7 @@ impl Trying<'_> {
         started.end()?;
         start_ns += ending.elapsed().as_nanos() as f64;
         self.start_ns.push(start_ns);
-        self.starts.push(TriedStart { variant, block, runs });
+        self.starts.push(TriedStart { variant, pass, runs });
         Ok(())
     }
 
@@ -183,10 +187,10 @@ impl Trying<'_> {
         runs_per_start(&self.starts, mean(&self.start_ns), mean(&self.run_ns).max(1.0))
     }
 
-    fn show(&self, progress: &mut Progress, block: u32) {
+    fn show(&self, progress: &mut Progress, pass: u32) {
         let (elapsed, time) = (self.timer.elapsed(), self.request.time);
         let reached = TrialProgress {
-            round: Some(block),
+            round: Some(pass),
             done: 0,
             of: self.exchanges.len(),
             share: (elapsed.as_secs_f64() / time.as_secs_f64()).min(1.0),
@@ -206,7 +210,7 @@ impl Trying<'_> {
         let elapsed_ns = self.timer.elapsed().as_nanos() as f64;
         Tried {
             command: self.request.command_line(),
-            blocks: whole_blocks(&self.starts, variants.len()),
+            passes: whole_passes(&self.starts, variants.len()),
             elapsed_ns,
             margin,
             needs: needs(&self.starts, &variants, elapsed_ns, margin),
@@ -217,14 +221,14 @@ impl Trying<'_> {
     }
 }
 
-fn name_of(exchanges: &[Exchange]) -> VariantName {
-    let words: Vec<String> = exchanges.iter().map(Exchange::words).collect();
+fn name_of(exchanges: &[ProgramExchange]) -> VariantName {
+    let words: Vec<String> = exchanges.iter().map(ProgramExchange::words).collect();
     let title = if words.is_empty() { "as it is".to_owned() } else { words.join(", and ") };
-    (title, exchanges.iter().map(Exchange::to_string).collect())
+    (title, exchanges.iter().map(ProgramExchange::to_string).collect())
 }
 
-fn answered(exchanges: &[Exchange]) -> Variant {
-    Variant::Answered(Exchanges(exchanges.to_vec()))
+fn answered(exchanges: &[ProgramExchange]) -> Variant {
+    Variant::Answered(ProgramExchanges(exchanges.to_vec()))
 }
 
 fn nothing_to_exchange(request: &TryRequest) -> Failure {
@@ -237,8 +241,8 @@ fn nothing_to_exchange(request: &TryRequest) -> Failure {
 }
 
 /// Why a variant changes nothing.
-fn not_exchanged(exchanges: &[Exchange], observed: &Observed) -> Failure {
-    let names: Vec<String> = exchanges.iter().map(Exchange::to_string).collect();
+fn not_exchanged(exchanges: &[ProgramExchange], observed: &Observed) -> Failure {
+    let names: Vec<String> = exchanges.iter().map(ProgramExchange::to_string).collect();
     let mut used: Vec<String> =
         candidates(observed).iter().map(|exchange| exchange.source.to_string()).collect();
     used.dedup();

@@ -83,7 +83,7 @@ fn programs_see_the_same_of_their_sockets_whatever_is_exchanged() {
     let seen: Vec<_> = fs::read_dir(place.path("")).unwrap().flatten().map(|entry| entry.path()).collect();
     let seen = seen.iter().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("seen."));
     let seen: Vec<String> = seen.map(|path| fs::read_to_string(path).unwrap()).collect();
-    // To see what there is of each variant, and then a block there and back, with the program that nobody looks at.
+    // To see what there is of each variant, and then a pass there and one back, with the program that nobody looks at.
     assert_eq!(seen.len(), 3 + 8, "{said}");
     assert!(seen[0].lines().count() > 700, "{}", seen[0]);
     for other in &seen[1..] {

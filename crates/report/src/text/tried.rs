@@ -125,9 +125,9 @@ fn below(tried: &Tried) -> Vec<String> {
         tried.variants.iter().fold((0, 0), |(runs, starts), of| (runs + of.runs, starts + of.starts));
     let seconds = (tried.elapsed_ns / 1e9).round();
     let mut lines = vec![format!(
-        "{} rounds there and back of {} variants in {seconds} s: {starts} starts, {runs} runs. Intervals of 95%, however long it is \
+        "{} passes over {} variants, there and back, in {seconds} s: {starts} starts, {runs} runs. Intervals of 95%, however long it is \
          tried.",
-        tried.blocks,
+        tried.passes,
         tried.variants.len()
     )];
     if let (Some(filter), Some(first)) =
@@ -150,7 +150,7 @@ fn below(tried: &Tried) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::tried::Measure;
+    use analysis::tried::TriedMeasure;
     use model::units::Percent;
 
     fn number_of(
@@ -160,7 +160,7 @@ mod tests {
         ratio: Option<(f64, f64)>,
         change: Change,
     ) -> TriedNumber {
-        let measure = Measure { name: name.to_owned(), unit, better };
+        let measure = TriedMeasure { name: name.to_owned(), unit, better };
         let ratio =
             ratio.map(|(median, half)| Estimate { median, interval: Some((median - half, median + half)) });
         TriedNumber { measure, value: Some(61_200.0), ratio, change }
@@ -197,7 +197,7 @@ mod tests {
                     numbers(Some((1.41, 0.03)), Some((0.72, 0.02)), Change::More),
                 ),
             ],
-            blocks: 12,
+            passes: 12,
             elapsed_ns: 60e9,
             margin: Percent(0.01),
             needs: Some("--time 5m".to_owned()),
