@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open, set_child_subreaper,
-    setsid, waitid,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpid, getrlimit, kill_process,
+    pidfd_open, set_child_subreaper, setrlimit, setsid, waitid,
 };
 use std::ffi::OsString;
 use std::io::IoSlice;
@@ -26,9 +26,10 @@ pub const COMMAND: &str = "__guard";
 const SELF: &str = "the process that guards the program";
 
 /// Starts the program that `words` say when it is told to, says how it ended, and ends with all that it left. The first word is whether its
-/// calls are filtered.
+/// calls are filtered, the second how many descriptors it may have.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     let is_filtered = words.next().is_some_and(|word| word == FILTERED);
+    let descriptors = words.next().and_then(|word| word.to_str()?.parse::<u64>().ok());
     let words: Vec<OsString> = words.collect();
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let control = std::io::stdin().as_fd().try_clone_to_owned().or_fail("fcntl", SELF)?;
@@ -39,6 +40,8 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> Result<(), Failure> {
         Ok(listener) => hand_over(&control, listener.as_ref())?,
         Err(failure) => return say(&control, &Message::Refused(failure.answer, failure.next)),
     }
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: descriptors, maximum }).or_fail("setrlimit", SELF)?;
     if !is_told(&control, GO) {
         return Ok(());
     }

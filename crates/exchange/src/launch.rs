@@ -10,7 +10,9 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType,
     recvmsg, send, socketpair,
 };
-use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process, set_child_subreaper, setrlimit,
+};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +20,7 @@ use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::seccomp_listener::Listener;
@@ -59,11 +61,12 @@ impl Launched {
         let (control, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .or_fail("socketpair", &name)?;
+        let descriptors = raise_descriptors().to_string();
         let is_filtered = if matches!(calls, Calls::Answered(_)) { FILTERED } else { "free" };
         let guard = Command::new("/proc/self/exe")
             .arg0("ipcmark")
             .arg(crate::guard::COMMAND)
-            .arg(is_filtered)
+            .args([is_filtered, &descriptors])
             .args(command)
             .stdin(Stdio::from(theirs))
             .stdout(output)
@@ -203,6 +206,18 @@ impl Drop for Launched {
             let _ = supervisor.join();
         }
     }
+}
+
+/// Lets this process have as many descriptors as it may, for it keeps one of each socket that is exchanged. Returns how many it might have before,
+/// which programs are to have.
+fn raise_descriptors() -> u64 {
+    static BEFORE: OnceLock<u64> = OnceLock::new();
+    *BEFORE.get_or_init(|| {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        // Where it is refused, there are as many as before.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+        current.unwrap_or(u64::MAX)
+    })
 }
 
 fn guards() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {

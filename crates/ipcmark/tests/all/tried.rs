@@ -1,6 +1,6 @@
 //! `ipcmark try`: programs do not notice what is exchanged, what changes is told, and nothing of a program is left whoever is killed.
 
-use crate::common::{GONE_WITHIN, Place, Process, Running, Said, has, run, send, skip, wait_until};
+use crate::common::{GONE_WITHIN, IPCMARK, Place, Process, Running, Said, has, run, send, skip, wait_until};
 use crate::restricted::{open_place, ordinary, root};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -41,7 +41,7 @@ print('rounds=200 late=7')
 ";
 
 /// Ports below those that the kernel chooses, one for each test, which run at once.
-const PORTS: [u16; 4] = [21_011, 21_012, 21_013, 21_014];
+const PORTS: [u16; 5] = [21_011, 21_012, 21_013, 21_014, 21_015];
 
 fn place_with_programs() -> Option<Place> {
     let place = Place::new();
@@ -198,11 +198,36 @@ fn what_cannot_be_tried_is_told_with_what_to_do() {
     of(&["--server", "'", "--", "true"], 2, &["is no command"]);
     of(&["--ready", "7", "--", "true"], 2, &["--server"]);
     let mut running = Command::new("sleep").args(["1000", "0.5"]).spawn().unwrap();
-    let restart = "ipcmark try --server 'sleep 1000 0.5' -- COMMAND";
-    of(&["--pid", &running.id().to_string()], 2, &["runs already", restart]);
+    let pid = running.id().to_string();
+    // For a moment it has its program and no words yet.
+    let words = || fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    let is_there = wait_until(GONE_WITHIN, words);
+    let said = run(&mut place.ipcmark(["try", "--pid", &pid]));
     running.kill().unwrap();
     running.wait().unwrap();
+    let said = said.expect(2);
+    let restart = "ipcmark try --server 'sleep 1000 0.5' -- COMMAND";
+    assert!(is_there && said.err.contains("runs already") && said.err.contains(restart), "{said}");
     place.assert_nothing_is_left("after tries that failed");
+}
+
+#[test]
+fn a_limit_of_descriptors_is_the_programs_own() {
+    const MANY: &str = "\
+import resource, socket, sys
+assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 64
+servers = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(50)]
+servers[0].sendall(b'x')
+assert servers[0].recv(10) == b'x'
+";
+    let Some(place) = place_with_programs() else { return };
+    place.file("ask.py", MANY);
+    let mut command = trying(&place, PORTS[4], &["--set", "tcp=unix-stream"]);
+    // Of each of 50 connections ipcmark keeps a descriptor.
+    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    command = place.command("sh");
+    run(command.args(["-c", "ulimit -S -n 64; exec \"$0\" \"$@\"", IPCMARK]).args(arguments)).expect(0);
+    place.assert_nothing_is_left("after a try with few descriptors");
 }
 
 fn others(place: &Place, running: &Running) -> Vec<Process> {
