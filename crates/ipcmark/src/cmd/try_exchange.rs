@@ -21,7 +21,7 @@ use sys::Failure;
 
 /// In so many of so many passes the filter itself is measured too: there and back, and then not.
 const PASSES_WITH_FILTER: u32 = 2;
-const OF_PASSES: u32 = 4;
+const OF_PASSES: u32 = 8;
 
 /// What is known while it is tried.
 struct Trying<'a> {

@@ -53,10 +53,17 @@ fn sentence(variant: &TriedVariant, tried: &Tried) -> String {
     format!("{}: {}.", clean(&variant.title), all.join(", "))
 }
 
-/// `41% ±3% more rps`.
+/// `41% ±3% more rps`, and `5% to 85% more rps` where it is known no better than that.
 fn changed(number: &TriedNumber) -> String {
+    /// Half of an interval that is wider is no precision.
+    const WIDE: f64 = 0.25;
     let direction = if number.change == Change::More { "more" } else { "less" };
     let Some(ratio) = number.ratio else { return String::new() };
+    if let Some((low, high)) = ratio.interval.filter(|(low, high)| (high - low) / 2.0 > WIDE) {
+        let [a, b] = [low, high].map(|end| (end - 1.0).abs());
+        let name = clean(&number.measure.name);
+        return format!("{} to {} {direction} {name}", percent(a.min(b)), percent(a.max(b)));
+    }
     let spread = ratio.interval.map(|(low, high)| format!(" ±{}", rounded_percent((high - low) / 2.0)));
     format!(
         "{}{} {direction} {}",
@@ -204,6 +211,16 @@ mod tests {
             filter: Some(Estimate { median: 0.998, interval: Some((0.99, 1.006)) }),
             not_kept: vec![("TCP_INFO says nothing of the connection".to_owned(), 12)],
         }
+    }
+
+    #[test]
+    fn what_is_hardly_known_is_a_range() {
+        let of = |median, interval, change| {
+            let number = number_of("rps", MeasureUnit::Printed, Better::More, None, change);
+            changed(&TriedNumber { ratio: Some(Estimate { median, interval: Some(interval) }), ..number })
+        };
+        assert_eq!(of(1.39, (1.05, 1.85), Change::More), "5.0% to 85% more rps");
+        assert_eq!(of(0.6, (0.35, 0.95), Change::Less), "5.0% to 65% less rps");
     }
 
     #[test]
