@@ -115,7 +115,7 @@ fn give_exchanged(
         return Reply::Error(errno);
     }
     carry_over(&tcp, &connection);
-    apply(at.sockets.of_tcp(port), &connection);
+    apply(at.sockets.exchanges.of_tcp(port), &connection);
     let inode = match inode_of(&connection) {
         Ok(inode) => inode,
         Err(errno) => return Reply::Error(errno),

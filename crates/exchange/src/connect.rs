@@ -47,7 +47,7 @@ pub(crate) fn connect(at: &Answering, asked: &Asked<'_>, socket: CallersSocket) 
     }
     let to = destination(to);
     table.observed.port(to.port()).connections += 1;
-    let Some(exchange) = at.sockets.of_tcp(to.port()) else { return Reply::Kernel };
+    let Some(exchange) = at.sockets.exchanges.of_tcp(to.port()) else { return Reply::Kernel };
     match exchange.target {
         Target::UnixStream => exchange_connection(at, asked, socket, to, &mut table),
         Target::Mptcp | Target::Smc => {
@@ -107,7 +107,7 @@ fn exchange_connection(
     to: SocketAddr,
     table: &mut Table,
 ) -> Reply {
-    let Some(exchange) = at.sockets.of_tcp(to.port()) else { return Reply::Kernel };
+    let Some(exchange) = at.sockets.exchanges.of_tcp(to.port()) else { return Reply::Kernel };
     let unix = loop {
         // Nobody of the program listens there any more: the kernel says who does.
         let Some(inode) = table.listener_for(to).map(|listener| listener.inode) else { return Reply::Kernel };

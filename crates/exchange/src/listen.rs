@@ -88,7 +88,7 @@ pub(crate) fn listen(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) 
         Err(errno) => return Reply::Error(errno),
     };
     table.observed.port(address.port()).listens = true;
-    let Some(exchange) = at.sockets.of_tcp(address.port()) else { return Reply::Kernel };
+    let Some(exchange) = at.sockets.exchanges.of_tcp(address.port()) else { return Reply::Kernel };
     match exchange.target {
         Target::UnixStream => exchange_listener(at, asked, socket, &mut table, (exchange, address, backlog)),
         Target::Mptcp | Target::Smc => {

@@ -147,8 +147,9 @@ fn set_of_tcp(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket, table: 
     if (level, option) == (libc::IPPROTO_TCP, libc::TCP_NODELAY) {
         ports().for_each(|port| table.note_nodelay(port));
     }
-    let exchange =
-        ports().filter_map(|port| at.sockets.of_tcp(port)).find(|exchange| exchange.sets(level, option))?;
+    let exchange = ports()
+        .filter_map(|port| at.sockets.exchanges.of_tcp(port))
+        .find(|exchange| exchange.sets(level, option))?;
     let answer = program_bytes(asked).and_then(|bytes| set_bytes(&socket.file, level, option, &bytes));
     exchange.apply(&socket.file);
     Some(answer.map_or_else(Reply::Error, |()| Reply::Value(0)))

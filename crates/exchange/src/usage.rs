@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn what_descendants_use_is_added_up() {
         let mut shell = Command::new("sh")
-            .args(["-c", "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x' & wait"])
+            // The inner shell has what was typed to the outer, and waits for more.
+            .args(["-c", "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x'; true"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
