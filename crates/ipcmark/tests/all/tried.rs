@@ -11,7 +11,7 @@ use std::process::Command;
 /// Every call that sets a socket up, and what a program sees of it.
 const SOCKETS: &str = include_str!("../programs/sockets.c");
 
-/// In which a Unix socket differs by calls that carry data, which are not answered: docs/how-to/try.md names each.
+/// In which a Unix socket differs by calls that carry data, which are not answered, and by TCP_DEFER_ACCEPT: docs/lab/choose.md names each.
 const DIFFERENT: [&str; 4] = ["bad_arguments", "defer_accept", "message_names", "shutdown_read"];
 
 /// A server that sends back what it gets, and says when it listens.
