@@ -108,12 +108,14 @@ fn exchange_connection(
     table: &mut Table,
 ) -> Reply {
     let Some(exchange) = at.sockets.exchanges.of_tcp(to.port()) else { return Reply::Kernel };
-    let unix = loop {
+    let (unix, listening) = loop {
         // Nobody of the program listens there any more: the kernel says who does.
-        let Some(inode) = table.listener_for(to).map(|listener| listener.inode) else { return Reply::Kernel };
-        match connected(table, inode, &socket, exchange) {
-            Ok(unix) => break unix,
-            Err(Errno::CONNREFUSED) => table.remove_listener(inode),
+        let Some(listening) = table.listener_for(to).map(|listener| listener.inode) else {
+            return Reply::Kernel;
+        };
+        match connected(table, listening, &socket, exchange) {
+            Ok(unix) => break (unix, listening),
+            Err(Errno::CONNREFUSED) => table.remove_listener(listening),
             Err(Errno::AGAIN) if !socket.is_non_blocking() => {
                 return Reply::Connect(WaitingConnect { call: asked.call, socket, to });
             }
@@ -131,9 +133,7 @@ fn exchange_connection(
             "a socket that processes shared before it was connected is exchanged in one of them",
         );
     }
-    let listener = table.listener_for(to);
-    // It is the one that was connected to, for it was the last to be taken.
-    if let Some(listener) = listener {
+    if let Some(listener) = table.listener(listening) {
         listener.waiting.push_back(Addresses { client: local, server: to });
     }
     table.add_end(
