@@ -3,9 +3,10 @@
 use crate::address::LONGEST_BYTES;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat};
-use rustix::net::{AddressFamily, Protocol, SocketType, sockopt};
+use rustix::net::{AddressFamily, Protocol, SocketType, bind, getsockname, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use sys::Errno;
 use sys::epoll_entry::EpollEntry;
@@ -49,6 +50,22 @@ impl CallersSocket {
     pub(crate) fn is_udp(&self) -> bool {
         let of_ip = [AddressFamily::INET, AddressFamily::INET6].contains(&self.family);
         of_ip && self.kind == SocketType::DGRAM
+    }
+
+    /// The address that it has.
+    pub(crate) fn own_address(&self) -> Result<SocketAddr, Errno> {
+        SocketAddr::try_from(getsockname(&self.file)?).map_err(|_| Errno::AFNOSUPPORT)
+    }
+
+    /// The same, after it was bound to a free port if it had none, as listen(2) and connect(2) do it. The address stays open, which is as they
+    /// leave the options of the socket.
+    pub(crate) fn bound_address(&self) -> Result<SocketAddr, Errno> {
+        let address = self.own_address()?;
+        if address.port() != 0 {
+            return Ok(address);
+        }
+        bind(&self.file, &SocketAddr::new(address.ip(), 0))?;
+        self.own_address()
     }
 
     /// Whether its calls do not wait.

@@ -11,10 +11,7 @@ use crate::target::Target;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::{ipv6_v6only, socket_acceptconn};
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, connect as connect_to, getpeername, getsockname,
-    socket_with,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect as connect_to, getpeername, socket_with};
 use std::net::{SocketAddr, UdpSocket};
 use sys::Errno;
 
@@ -175,12 +172,7 @@ fn connected(
 
 /// The address that the client has: the one that it has bound, or one with a port that is free.
 fn local_address(socket: &CallersSocket, to: SocketAddr) -> Result<SocketAddr, Errno> {
-    let own = || SocketAddr::try_from(getsockname(&socket.file)?).map_err(|_| Errno::AFNOSUPPORT);
-    if own()?.port() == 0 {
-        // To no address, which is as connect(2) leaves the options of the socket.
-        bind(&socket.file, &SocketAddr::new(own()?.ip(), 0))?;
-    }
-    let mut local = plain(own()?);
+    let mut local = plain(socket.bound_address()?);
     if local.ip().is_unspecified() {
         local.set_ip(plain(source_of(to, socket.family)).ip());
     }

@@ -83,7 +83,7 @@ pub(crate) fn listen(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) 
     if !socket.is_tcp() || getpeername(&socket.file).is_ok() || socket_acceptconn(&socket.file) == Ok(true) {
         return Reply::Kernel;
     }
-    let address = match bound_address(socket) {
+    let address = match socket.bound_address() {
         Ok(address) => address,
         Err(errno) => return Reply::Error(errno),
     };
@@ -101,17 +101,6 @@ pub(crate) fn listen(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) 
             Reply::Kernel
         }
     }
-}
-
-/// The address that the socket is bound to. Where it is to none, it is bound to a free port now, as listen(2) does it.
-fn bound_address(socket: &CallersSocket) -> Result<SocketAddr, Errno> {
-    let own = || SocketAddr::try_from(getsockname(&socket.file)?).map_err(|_| Errno::AFNOSUPPORT);
-    let address = own()?;
-    if address.port() != 0 {
-        return Ok(address);
-    }
-    bind_to(&socket.file, &SocketAddr::new(address.ip(), 0))?;
-    own()
 }
 
 fn exchange_listener(
@@ -190,7 +179,7 @@ fn new_alike(socket: &CallersSocket, target: Target) -> Result<OwnedFd, Errno> {
     };
     let new = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, protocol)?;
     inherit(&socket.file, &new);
-    let bound = SocketAddr::try_from(getsockname(&socket.file)?).map_err(|_| Errno::AFNOSUPPORT)?;
+    let bound = socket.own_address()?;
     if bound.port() != 0 {
         // Both have the address for a moment, which the kernel allows where neither listens yet and both say so.
         let reuses = socket_reuseaddr(&new)?;

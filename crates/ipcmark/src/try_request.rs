@@ -7,9 +7,9 @@ use exchange::ProgramExchange;
 use model::invalid::printable;
 use model::{Invalid, Percent};
 use observe::recorder::privileged;
-use rustix::thread::{CapabilitySet, capabilities};
 use std::ffi::OsString;
 use std::time::Duration;
+use sys::seccomp_listener::keeps_rights;
 
 /// What is tried.
 #[derive(Debug)]
@@ -34,8 +34,7 @@ pub struct TryRequest {
 
 /// Refuses a program that its file gives rights, where the kernel would not give them under a filter (execve(2), `PR_SET_NO_NEW_PRIVS`).
 fn check_rights(command: &[OsString]) -> Result<(), Invalid> {
-    let may_filter = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN));
-    let file = command.first().filter(|_| !may_filter).and_then(|word| privileged::program(word));
+    let file = command.first().filter(|_| !keeps_rights()).and_then(|word| privileged::program(word));
     match file.filter(|file| privileged::gives_rights(file)) {
         None => Ok(()),
         Some(file) => Err(Invalid::new(

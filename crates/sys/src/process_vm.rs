@@ -64,14 +64,20 @@ impl AddressRange {
 #[inline(always)]
 pub fn read(thread: ThreadId, from: AddressRange, into: &mut [u8]) -> Result<usize, Errno> {
     let into = into.get_mut(..from.len_bytes).ok_or(Errno::MSGSIZE)?;
+    copy_from(thread.pid, from.address, into)?;
+    Ok(from.len_bytes)
+}
+
+/// Fills `into` from `address` in the memory of the process `pid`.
+#[inline(always)]
+fn copy_from(pid: libc::pid_t, address: usize, into: &mut [u8]) -> Result<(), Errno> {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote =
-        libc::iovec { iov_base: std::ptr::without_provenance_mut(from.address), iov_len: from.len_bytes };
+    let remote = elsewhere(address, into.len());
     let count = retry_on_intr(|| {
         // SAFETY: `local` is valid for writes through the call. Only the kernel follows `remote`, and it checks it.
-        checked(unsafe { libc::process_vm_readv(thread.pid, &raw const local, 1, &raw const remote, 1, 0) })
+        checked(unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) })
     })?;
-    if count as usize == from.len_bytes { Ok(from.len_bytes) } else { Err(Errno::FAULT) }
+    if count as usize == into.len() { Ok(()) } else { Err(Errno::FAULT) }
 }
 
 /// Copies what lies at `address` in the memory of `process` into `into` (process_vm_readv(2)); `Errno::FAULT` where not all of it is memory.
@@ -79,14 +85,7 @@ pub fn read_at(process: Pid, address: u64, into: &mut [u8]) -> Result<(), Errno>
     if into.is_empty() {
         return Ok(());
     }
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = elsewhere(address, into.len());
-    let pid = process.as_raw_nonzero().get();
-    let count = retry_on_intr(|| {
-        // SAFETY: `local` is valid for writes through the call. Only the kernel follows `remote`, and it checks it.
-        checked(unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) })
-    })?;
-    if count as usize == into.len() { Ok(()) } else { Err(Errno::FAULT) }
+    copy_from(process.as_raw_nonzero().get(), address as usize, into)
 }
 
 /// Copies `bytes` to `address` in the memory of `process` (process_vm_writev(2)); `Errno::FAULT` where it has no such memory, or may not
@@ -96,7 +95,7 @@ pub fn write_at(process: Pid, address: u64, bytes: &[u8]) -> Result<(), Errno> {
         return Ok(());
     }
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let remote = elsewhere(address, bytes.len());
+    let remote = elsewhere(address as usize, bytes.len());
     let pid = process.as_raw_nonzero().get();
     let count = retry_on_intr(|| {
         // SAFETY: the kernel reads `local`, which is valid through the call. Only the kernel follows `remote`, and it checks it.
@@ -106,8 +105,9 @@ pub fn write_at(process: Pid, address: u64, bytes: &[u8]) -> Result<(), Errno> {
 }
 
 /// Memory of another process, which means nothing in this one.
-fn elsewhere(address: u64, length: usize) -> libc::iovec {
-    libc::iovec { iov_base: std::ptr::without_provenance_mut(address as usize), iov_len: length }
+#[inline(always)]
+fn elsewhere(address: usize, length: usize) -> libc::iovec {
+    libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: length }
 }
 
 /// Lets the process of `reader` read the memory of this one even if Yama allows that to its ancestors only (prctl(2),

@@ -48,14 +48,18 @@ pub struct StoppedCall {
     pub arguments: [u64; 6],
 }
 
+/// Whether this process may filter without taking rights from what it starts: with CAP_SYS_ADMIN (seccomp(2)).
+pub fn keeps_rights() -> bool {
+    capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN))
+}
+
 /// Filters the calls of this thread and of all processes that it starts from now on: each with one of these `numbers` waits for an answer by
 /// the listener, but `getsockopt` of `SO_ERROR`, which some programs call for every message: the kernel's answer is right for any socket.
 ///
 /// Without CAP_SYS_ADMIN, programs that get rights from their files (setuid) do not get them any more (`PR_SET_NO_NEW_PRIVS`).
 pub fn listen_to(numbers: &[i64]) -> Result<Listener, Failure> {
     const OBJECT: &str = "the program's system calls";
-    let may_filter = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN));
-    if !may_filter {
+    if !keeps_rights() {
         set_no_new_privs(true).map_err(|errno| Failure::of("prctl(PR_SET_NO_NEW_PRIVS)", OBJECT, errno))?;
     }
     let mut instructions = filter(numbers);
