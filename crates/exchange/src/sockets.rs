@@ -192,7 +192,7 @@ impl Table {
         self.left = self.ends.len();
     }
 
-    /// Whether a connection to `port` was observed to set `TCP_NODELAY`, is noted with the port.
+    /// Notes that the program sets `TCP_NODELAY` on a connection to `port`, if it is one that was seen.
     pub(crate) fn note_nodelay(&mut self, port: u16) {
         if let Some(port) = self.observed.tcp.get_mut(&port) {
             port.sets_nodelay = true;
