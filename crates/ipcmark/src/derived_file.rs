@@ -6,10 +6,11 @@
 use crate::exit::Error;
 use crate::special_file;
 use model::Invalid;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use sys::{Failure, OrFail};
+use sys::{Errno, Failure, OrFail};
 
 /// Whether files that exist are replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub fn write(path: &Path, content: &[u8], existing: Existing) -> Result<(), Erro
     // What is no regular file, such as /dev/null or a pipe, takes bytes and keeps none.
     match special_file::open(path)? {
         Some(mut file) => file.write_all(content).or_fail("write", path.display()).map_err(Error::from),
-        None => replace(path, content),
+        None => put(path, content, existing),
     }
 }
 
@@ -62,14 +63,28 @@ pub fn exists(path: &Path) -> Invalid {
 }
 
 /// Writes under another name and renames to `path`, so that nobody ever reads half of it.
-fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+fn put(path: &Path, content: &[u8], existing: Existing) -> Result<(), Error> {
     let beside = beside(path);
     let mut file = File::create_new(&beside).map_err(|error| Error::of_written(path, &error))?;
-    let written = file.write_all(content).and_then(|()| fs::rename(&beside, path));
+    let written = file.write_all(content).and_then(|()| rename(&beside, path, existing));
     written.map_err(|error| {
         let _ = fs::remove_file(&beside);
-        failed(path, error).into()
+        match error.kind() {
+            ErrorKind::AlreadyExists => exists(path).into(),
+            _ => failed(path, error).into(),
+        }
     })
+}
+
+/// Renames `from` to `to`. A file that appeared there after it was looked for is left alone too, where the file system can do that.
+fn rename(from: &Path, to: &Path, existing: Existing) -> io::Result<()> {
+    if existing == Existing::Kept {
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            other => return other.map_err(io::Error::from),
+        }
+    }
+    fs::rename(from, to)
 }
 
 /// A name in the directory of `path` that nobody can have taken beforehand.
@@ -78,6 +93,24 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}-{:08x}", std::process::id(), rand::random::<u32>()))
 }
 
-fn failed(path: &Path, error: std::io::Error) -> Failure {
+fn failed(path: &Path, error: io::Error) -> Failure {
     Failure::new("write", path.display(), error.to_string(), "free some room, or write it elsewhere")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_appears_while_another_is_written_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("page.html");
+        put(&path, b"mine", Existing::Kept).unwrap();
+        // As if somebody else had made it after `check`.
+        assert!(matches!(put(&path, b"other", Existing::Kept), Err(Error::Invalid(_))));
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
+        put(&path, b"new", Existing::Replaced).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing else is left");
+    }
 }
