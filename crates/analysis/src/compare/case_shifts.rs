@@ -17,6 +17,10 @@ const SPEED_READINGS: &str = "the speed readings";
 /// The shifts of one case by which it is judged.
 pub(super) struct CaseShifts<'a> {
     pub(super) time: Shift,
+    /// Of its time where the host is as fast as in the other run: what was read beside the slices tells that.
+    pub(super) read: Option<Shift>,
+    /// Beside the other mechanisms between the same CPUs.
+    pub(super) beside_others: Option<Shift>,
     /// As a multiple of its own floor, or of what stands in for it, with its name. Of a case that sleeps on two CPUs it is the floor that
     /// wakes a sleeper: a cache line that changes hands between two that spin drifts by laws of its own.
     pub(super) adjusted: Option<(&'a str, Shift)>,
@@ -30,7 +34,11 @@ pub(super) struct CaseShifts<'a> {
 
 impl<'a> CaseShifts<'a> {
     /// `None` where a side has too few trials.
-    pub(super) fn of(pair: &ChosenPair<'_>, references: &[Reference<'a>]) -> Option<Self> {
+    pub(super) fn of(
+        pair: &ChosenPair<'_>,
+        beside_others: Option<Shift>,
+        references: &[Reference<'a>],
+    ) -> Option<Self> {
         let (case, time, sides) = (pair.case, pair.time?, &pair.slices);
         let of_floor = |by: &'a str, floor_ns: fn(&Sample) -> Option<f64>| {
             let multiples = sides.trials(|_, _, sample| floor_ns(sample));
@@ -57,7 +65,8 @@ impl<'a> CaseShifts<'a> {
             Some((adjusted, multiples)) => (Some(adjusted), multiples),
             None => (stand_in(), Multiples::default()),
         };
-        Some(Self { time, adjusted, multiples, floor_is_alike, others })
+        let read = pair.is_read.then_some(time);
+        Some(Self { time, read, beside_others, adjusted, multiples, floor_is_alike, others })
     }
 }
 

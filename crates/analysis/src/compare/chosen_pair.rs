@@ -16,6 +16,10 @@ pub(super) struct ChosenPair<'a> {
     pub(super) case: &'a Case,
     /// ln B − ln A of its times at one state of the host; `None` where a side has too few trials.
     pub(super) time: Option<Shift>,
+    /// Whether the state of the host was read beside its slices, in each run.
+    pub(super) is_read: bool,
+    /// The record of each run of A and of B that has enough trials, with the number of the run.
+    runs: [Vec<(usize, &'a Record)>; 2],
     pub(super) slices: ChosenSides<'a>,
     /// What each run of A and of B says of it by itself, in nanoseconds.
     pub(super) found_ns: [Vec<f64>; 2],
@@ -47,22 +51,52 @@ impl<'a> ChosenPair<'a> {
             let summaries = runs.records.iter().filter_map(|(_, record)| record.summary.as_ref());
             summaries.map(|summary| summary.iteration_ns.median).collect()
         };
-        let times = |side: usize, runs: &CaseRuns<'a>| -> Vec<MeanError> {
+        let with_enough = |runs: &CaseRuns<'a>| -> Vec<(usize, &'a Record)> {
             let has_enough = |(_, record): &&(usize, &Record)| {
                 trials(&record.samples.iter().collect::<Vec<_>>()) >= FEWEST_TRIALS
             };
+            runs.records.iter().filter(has_enough).copied().collect()
+        };
+        let runs = [&pair.a, &pair.b].map(with_enough);
+        let [a, b] = [0, 1].map(|side| -> Vec<MeanError> {
             let of_run =
                 |(run, record): &(usize, &Record)| models[side][*run].log_sum(&[(&record.case, 1.0)]);
-            runs.records.iter().filter(has_enough).filter_map(of_run).collect()
+            runs[side].iter().filter_map(of_run).collect()
+        });
+        let is_read = |(side, runs): (usize, &Vec<(usize, &Record)>)| {
+            let slopes = |(run, record): &(usize, &Record)| models[side][*run].slopes(&record.case);
+            runs.iter().all(|run| slopes(run).is_some_and(|slopes| slopes.iter().any(Option::is_some)))
         };
         Self {
             case: pair.a.case(),
-            time: Shift::between(&times(0, &pair.a), &times(1, &pair.b)),
+            time: Shift::between(&a, &b),
+            is_read: runs.iter().enumerate().all(is_read),
+            runs,
             found_ns: [found(&pair.a), found(&pair.b)],
             slices,
             injects: [&pair.a, &pair.b].map(|side| side.case().inject),
             failures: [failures(&pair.a), failures(&pair.b)],
         }
+    }
+
+    /// ln B − ln A of its time over the geometric mean of the times of `others`, all at one state of the host; `None` where they have no run
+    /// in common.
+    pub(super) fn shift_beside(&self, others: &[&Self], models: &[Vec<RunModel>; 2]) -> Option<Shift> {
+        let [a, b] = [0, 1].map(|side| -> Vec<MeanError> {
+            let of_run = |(run, record): &(usize, &'a Record)| {
+                let in_run = |other: &&Self| {
+                    let found = other.runs[side].iter().find(|(of, _)| of == run);
+                    found.map(|(_, record)| &record.case)
+                };
+                let others: Vec<&Case> = others.iter().filter_map(in_run).collect();
+                let share = -1.0 / others.len() as f64;
+                let shares = others.into_iter().map(|other| (other, share));
+                models[side][*run]
+                    .log_sum(&std::iter::once((&record.case, 1.0)).chain(shares).collect::<Vec<_>>())
+            };
+            self.runs[side].iter().filter_map(of_run).collect()
+        });
+        Shift::between(&a, &b)
     }
 
     /// What was injected, where the sides differ in it: the name of a case is A's.

@@ -6,7 +6,7 @@ use super::common_wander::common_wander;
 use super::discoveries::levels;
 use super::options::ComparisonOptions;
 use super::pairing::{CasePair, pair};
-use super::references::{Neighbours, Reference};
+use super::references::{Neighbours, Reference, shifts_beside_others};
 use super::result::{ComparedCase, Comparison, ComparisonVerdict, Gate, RunDeviation};
 use super::run_estimate::{run_variance, run_variance_of_multiples};
 use super::statistics::{Caution, Shift};
@@ -27,7 +27,12 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let cases: Vec<ChosenPair<'_>> = cases.iter().map(|pair| ChosenPair::of(pair, &models)).collect();
     let floors: Vec<ChosenPair<'_>> = floors.iter().map(|pair| ChosenPair::of(pair, &models)).collect();
     let shifts_of = |pairs: &[ChosenPair<'_>]| -> Vec<Option<CaseShifts<'_>>> {
-        pairs.iter().map(|pair| CaseShifts::of(pair, &references)).collect()
+        let beside_others = shifts_beside_others(pairs, &models);
+        pairs
+            .iter()
+            .zip(beside_others)
+            .map(|(pair, beside)| CaseShifts::of(pair, beside, &references))
+            .collect()
     };
     let (of_cases, of_floors) = (shifts_of(&cases), shifts_of(&floors));
 

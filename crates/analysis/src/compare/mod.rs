@@ -19,8 +19,9 @@
 //!    neither another floor nor, where the floor does not do as the case does, the other mechanisms with its workload and
 //!    placement, if they moved as much. Where the time varied too much to say, and the floor is a switch on one CPU as the case is,
 //!    it is enough that the time does not contradict; but then the floor has a variance between runs of its own.
-//! 6. There is no difference when the case's own 95% interval, of its multiple of the floor where it has one, lies within
-//!    [`ComparisonOptions::margin`].
+//! 6. There is no difference when the case's own 95% interval lies within [`ComparisonOptions::margin`]: of its multiple of the floor where it
+//!    has one, of its time where the speed of the host was read beside it, or of its time beside the other mechanisms between the same
+//!    CPUs, whichever is the narrowest. None of these depends on how fast the host was.
 //!
 //! What this cannot tell: a speed that changes from run to run for one mechanism alone looks like a change of that
 //! mechanism; and a real change of all mechanisms with one workload and placement, whose floor does not do as they do, is taken for one of

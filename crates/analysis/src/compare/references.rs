@@ -1,11 +1,12 @@
 //! What else a change can be measured against: other floors, and the other cases of the same place.
 
-use super::chosen_pair::ChosenSides;
+use super::chosen_pair::{ChosenPair, ChosenSides};
 use super::pairing::CasePair;
 use super::statistics::Shift;
+use crate::run::RunModel;
 use crate::stats;
 use model::case::Case;
-use model::floor::{CACHE_LINE, CONTEXT_SWITCH, SYSCALL};
+use model::floor::{CACHE_LINE, CONTEXT_SWITCH, SYSCALL, measures_the_host};
 use model::workload::Workload;
 use std::collections::{BTreeMap, HashMap};
 
@@ -81,4 +82,31 @@ impl Neighbours {
         let moved = stats::median(&others).filter(|_| others.len() >= Self::FEWEST)?;
         Some(Shift { log: time.log - moved, ..time })
     }
+}
+
+/// The shift of each of `cases` beside the other mechanisms between the same CPUs; `None` of operations, and with too few others. What
+/// moves them all together cancels, so that it is known better than the shift of the time. Those that moved most, or least, may
+/// have changed themselves and are left out.
+pub(super) fn shifts_beside_others(
+    cases: &[ChosenPair<'_>],
+    models: &[Vec<RunModel>; 2],
+) -> Vec<Option<Shift>> {
+    /// With fewer, one that changed would count.
+    const FEWEST: usize = 8;
+    let of = |pair: &ChosenPair<'_>| {
+        let is_other = |other: &&ChosenPair<'_>| {
+            (other.case.placement, other.case.cpus) == (pair.case.placement, pair.case.cpus)
+                && other.case.spec.name != pair.case.spec.name
+                && !measures_the_host(other.case)
+        };
+        let moved = |other: &&ChosenPair<'_>| other.time.map_or(0.0, |time| time.log);
+        let mut others: Vec<&ChosenPair<'_>> =
+            cases.iter().filter(is_other).filter(|other| other.time.is_some()).collect();
+        others.sort_by(|x, y| moved(x).total_cmp(&moved(y)));
+        let quarter = others.len() / 4;
+        let middle = &others[quarter..others.len() - quarter];
+        let is_enough = middle.len() >= FEWEST && !measures_the_host(pair.case);
+        is_enough.then(|| pair.shift_beside(middle, models)).flatten()
+    };
+    cases.iter().map(of).collect()
 }

@@ -70,8 +70,19 @@ pub(super) fn judge_case(
         rest: shift.estimate(caution.times, caution),
     });
     let others: Vec<OtherCause> = floors.chain(neighbours).collect();
-    let judgement = weigh(time, adjusted, shifts.floor_is_alike, &others, caution);
+    let of_times = |shift: Shift| shift.estimate(caution.times, caution);
+    let views = [shifts.read, shifts.beside_others].map(|shift| shift.map(of_times));
+    let best_known = best_known(adjusted, &views);
+    let judgement = weigh(time, adjusted, best_known, shifts.floor_is_alike, &others, caution);
     judged_case(pair, Some(time), Some((by, adjusted)), judgement)
+}
+
+/// Of `adjusted` and what else does not depend on how fast the host was, the one that is known best, whatever it says.
+fn best_known(adjusted: ShiftEstimate, views: &[Option<ShiftEstimate>]) -> ShiftEstimate {
+    let narrower = |known: ShiftEstimate, view: &ShiftEstimate| {
+        if view.own_half < known.own_half { *view } else { known }
+    };
+    views.iter().flatten().fold(adjusted, narrower)
 }
 
 /// The verdict of a floor. It measures the host itself, so that its time is all there is to judge.
@@ -96,10 +107,11 @@ pub(super) fn judge_floor(
 /// Where the time alone says nothing, its multiple of a floor is believed only if that floor does as
 /// the case does. A switch between two processes on one CPU is in every round trip there. A copy or
 /// a bare system call drifts by laws of its own, and so does a cache line handed over by spinning,
-/// beside an end that sleeps on another CPU.
+/// beside an end that sleeps on another CPU. That there is no difference is for `best_known` to say.
 fn weigh(
     time: ShiftEstimate,
     adjusted: ShiftEstimate,
+    best_known: ShiftEstimate,
     floor_is_alike: bool,
     others: &[OtherCause],
     caution: Caution,
@@ -119,7 +131,7 @@ fn weigh(
                 .to_owned(),
         ),
         _ if time.direction().is_some() => only_the_time_differs(time, adjusted, caution),
-        _ => undecided(adjusted, caution),
+        _ => undecided(best_known, caution),
     }
 }
 
