@@ -31,6 +31,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<Result<
             run_directory::janitor(Path::new(&arguments.next().unwrap_or_default()));
             Some(Ok(()))
         }
+        exchange::COMMAND => Some(exchange::guard_main(arguments)),
         push::HOLDER => Some(push::hold()),
         _ => None,
     }

@@ -8,4 +8,5 @@ pub mod coordinator;
 pub mod endpoint;
 pub mod hidden;
 pub mod host;
+pub mod programs;
 pub mod protocol;

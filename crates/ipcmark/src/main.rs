@@ -32,8 +32,6 @@ mod special_file;
 mod streams;
 mod suites;
 mod try_metric;
-mod try_program;
-mod try_ready;
 mod try_request;
 
 use clap::{CommandFactory, Parser};
@@ -64,10 +62,6 @@ fn with_room_on_the_stack(work: fn() -> ExitCode) -> ExitCode {
 }
 
 fn program() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == exchange::COMMAND) {
-        return exit::code(exchange::guard_main(words).map_err(Error::from));
-    }
     if let Some(done) = harness::hidden::dispatch(std::env::args_os().skip(1)) {
         return exit::code(done.map_err(Error::from));
     }

@@ -1,10 +1,12 @@
 //! Numbers that a program prints: how they are named, and found in its output.
 
 use analysis::tried::{Better, MeasureUnit, TriedMeasure};
+use harness::programs::started::{ProgramRun, last_line};
 use model::Invalid;
 use model::invalid::printable;
 use regex::{Regex, RegexBuilder};
 use std::str::FromStr;
+use sys::Failure;
 
 /// A number in the output of a program.
 #[derive(Debug, Clone)]
@@ -82,6 +84,31 @@ impl PrintedMetric {
         };
         Some(number).filter(|number: &f64| number.is_finite() && *number > 0.0)
     }
+}
+
+/// What every run gives: the numbers that the command prints, how long it took, and what it and the servers used meanwhile.
+pub fn measures(metrics: &[PrintedMetric]) -> Vec<TriedMeasure> {
+    let less = |name: &str, unit| TriedMeasure { name: name.to_owned(), unit, better: Better::Less };
+    let own = [
+        less("time", MeasureUnit::Nanoseconds),
+        less("CPU", MeasureUnit::Nanoseconds),
+        less("switches", MeasureUnit::Count),
+        less("memory", MeasureUnit::Bytes),
+    ];
+    metrics.iter().map(|metric| metric.measure.clone()).chain(own).collect()
+}
+
+/// The values of all [`measures`] in a run; an error if the first is missing, which decides.
+pub fn values(metrics: &[PrintedMetric], run: &ProgramRun) -> Result<Vec<Option<f64>>, Failure> {
+    let printed = metrics.iter().map(|metric| metric.find(&run.output));
+    let own = [run.wall_ns, run.usage.cpu_ns, run.usage.switches, run.usage.peak_bytes];
+    let values: Vec<Option<f64>> = printed.chain(own.map(|value| Some(value as f64))).collect();
+    if values[0].is_some() {
+        return Ok(values);
+    }
+    let metric = &metrics[0].measure.name;
+    let answer = format!("its output has no {metric}: {}", last_line(&run.output));
+    Err(Failure::new("find", metric, answer, "see what the command prints, and mend --metric"))
 }
 
 #[cfg(test)]

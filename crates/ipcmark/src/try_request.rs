@@ -2,8 +2,9 @@
 
 use crate::cli::TryArguments;
 use crate::try_metric::PrintedMetric;
-use crate::try_ready::{Ready, words};
 use exchange::ProgramExchange;
+use harness::programs::Programs;
+use harness::programs::ready::{Ready, words};
 use model::invalid::printable;
 use model::{Invalid, Percent};
 use observe::recorder::privileged;
@@ -14,20 +15,14 @@ use sys::seccomp_listener::keeps_rights;
 /// What is tried.
 #[derive(Debug)]
 pub struct TryRequest {
-    /// The servers, started in this order.
-    pub servers: Vec<Vec<OsString>>,
-    /// When they can be used.
-    pub ready: Ready,
-    /// The command that is run again and again.
-    pub command: Vec<OsString>,
+    /// The servers, and the command that is run again and again.
+    pub programs: Programs,
     /// What each variant exchanges; empty: it is to be found out.
     pub variants: Vec<Vec<ProgramExchange>>,
     /// The numbers that the command prints.
     pub metrics: Vec<PrintedMetric>,
     /// How long it may take.
     pub time: Duration,
-    /// How long one start or one run may take.
-    pub timeout: Duration,
     /// What is no change.
     pub margin: Percent,
 }
@@ -91,20 +86,11 @@ impl TryRequest {
         let asked = if let Ready::Command(asked) = &ready { Some(asked) } else { None };
         servers.iter().chain([&command]).chain(asked).try_for_each(|command| check_rights(command))?;
         Ok(Self {
-            servers,
-            ready,
-            command,
+            programs: Programs { servers, ready, command, timeout },
             variants: exchanges.iter().map(variant).collect::<Result<_, _>>()?,
             metrics,
             time,
-            timeout,
             margin,
         })
-    }
-
-    /// The command as it was typed.
-    pub fn command_line(&self) -> String {
-        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
-        words.join(" ")
     }
 }

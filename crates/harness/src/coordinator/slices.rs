@@ -9,7 +9,7 @@ const ROUNDS_AIMED_AT: u32 = 60;
 /// costs to start.
 const SLICE_COST: Duration = Duration::from_micros(1000);
 const SHORTEST_SLICE: Duration = Duration::from_micros(1000);
-/// So long that the timers which slices of TCP leave behind, for up to 200 ms, seldom meet another one (docs/explanation/method.md).
+/// So long that the timers which slices of TCP leave behind, for up to 200 ms, seldom meet another one (docs/lab/method-page.md).
 const LONGEST_SLICE: Duration = Duration::from_millis(30);
 
 /// The slice of a run of `slices_a_round` that may take `time`.

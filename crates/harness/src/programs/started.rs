@@ -1,11 +1,9 @@
-//! One start of a program under `ipcmark try`: its servers, and the runs of its command.
+//! One start of a program: its servers, and the runs of its command.
 
-use crate::try_metric::PrintedMetric;
-use crate::try_ready::Ready;
-use crate::try_request::TryRequest;
-use analysis::tried::{Better, MeasureUnit, TriedMeasure};
+use super::Programs;
+use super::ready::Ready;
+use crate::clock::Timer;
 use exchange::{Calls, Ended, Launched, Observed, ProgramExchanges, ProgramUsage, Sockets};
-use harness::clock::Timer;
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
 use std::ffi::OsString;
@@ -22,8 +20,9 @@ use sys::{Failure, OrFail};
 const OFTEN: Duration = Duration::from_millis(5);
 
 /// The servers of one start, ready to be used.
+#[derive(Debug)]
 pub struct StartedProgram<'a> {
-    request: &'a TryRequest,
+    programs: &'a Programs,
     stop: &'a AtomicBool,
     sockets: Option<Arc<Sockets>>,
     servers: Vec<Running>,
@@ -31,20 +30,32 @@ pub struct StartedProgram<'a> {
 
 /// Why a start or a run came to nothing.
 #[derive(Debug)]
-pub enum TryError {
+pub enum StartError {
     /// A signal ended it.
     Interrupted,
     /// It failed.
     Failure(Failure),
 }
 
-impl From<Failure> for TryError {
+impl From<Failure> for StartError {
     fn from(failure: Failure) -> Self {
-        TryError::Failure(failure)
+        StartError::Failure(failure)
     }
 }
 
+/// A run of the command, with what the servers used meanwhile.
+#[derive(Debug)]
+pub struct ProgramRun {
+    /// How long it took.
+    pub wall_ns: u64,
+    /// What all together used; of memory, the most that each had, added up.
+    pub usage: ProgramUsage,
+    /// What the command printed.
+    pub output: String,
+}
+
 /// A program that runs, with what it prints.
+#[derive(Debug)]
 struct Running {
     name: String,
     launched: Launched,
@@ -61,36 +72,24 @@ pub enum Variant {
     Free,
 }
 
-/// What every run gives beside what the command prints: how long it took, and what it and the servers used meanwhile.
-pub fn measures(metrics: &[PrintedMetric]) -> Vec<TriedMeasure> {
-    let of = |name: &str, unit| TriedMeasure { name: name.to_owned(), unit, better: Better::Less };
-    let own = [
-        of("time", MeasureUnit::Nanoseconds),
-        of("CPU", MeasureUnit::Nanoseconds),
-        of("switches", MeasureUnit::Count),
-        of("memory", MeasureUnit::Bytes),
-    ];
-    metrics.iter().map(|metric| metric.measure.clone()).chain(own).collect()
-}
-
 impl<'a> StartedProgram<'a> {
     /// Starts the servers, and waits until they can be used.
-    pub fn new(request: &'a TryRequest, variant: &Variant, stop: &'a AtomicBool) -> Result<Self, TryError> {
+    pub fn new(programs: &'a Programs, variant: &Variant, stop: &'a AtomicBool) -> Result<Self, StartError> {
         let sockets = match variant {
             Variant::Answered(exchanges) => Some(Arc::new(Sockets::new(exchanges.clone()))),
             Variant::Free => None,
         };
-        let mut started = Self { request, stop, sockets, servers: Vec::new() };
-        for server in &request.servers {
+        let mut started = Self { programs, stop, sockets, servers: Vec::new() };
+        for server in &programs.servers {
             let running = started.launch(server)?;
             started.servers.push(running);
-            if request.ready == Ready::Listening {
+            if programs.ready == Ready::Listening {
                 started.until("listens", |started| {
                     Ok(started.servers.iter().all(|server| server.launched.is_listening()))
                 })?;
             }
         }
-        if !request.servers.is_empty() && request.ready != Ready::Listening {
+        if !programs.servers.is_empty() && programs.ready != Ready::Listening {
             started.until("is ready", Self::is_ready)?;
         }
         Ok(started)
@@ -109,8 +108,8 @@ impl<'a> StartedProgram<'a> {
     }
 
     /// Whether the servers can be used.
-    fn is_ready(&self) -> Result<bool, TryError> {
-        match &self.request.ready {
+    fn is_ready(&self) -> Result<bool, StartError> {
+        match &self.programs.ready {
             Ready::Listening => Ok(true),
             Ready::Port(port) => Ok(match &self.sockets {
                 Some(sockets) => sockets.is_listening(*port),
@@ -125,16 +124,16 @@ impl<'a> StartedProgram<'a> {
     }
 
     /// Waits until the servers do `what`, as long as they all run.
-    fn until(&self, what: &str, is_so: impl Fn(&Self) -> Result<bool, TryError>) -> Result<(), TryError> {
+    fn until(&self, what: &str, is_so: impl Fn(&Self) -> Result<bool, StartError>) -> Result<(), StartError> {
         let timer = Timer::start();
         loop {
             self.check_servers("before it was ready")?;
             if is_so(self)? {
                 return Ok(());
             }
-            if timer.elapsed() > self.request.timeout {
+            if timer.elapsed() > self.programs.timeout {
                 let names: Vec<&str> = self.servers.iter().map(|server| server.name.as_str()).collect();
-                let answer = format!("none {what} after {} s", self.request.timeout.as_secs());
+                let answer = format!("none {what} after {} s", self.programs.timeout.as_secs());
                 let next = "say with --ready by what it is known, or give it more with --timeout";
                 return Err(Failure::new("start", names.join(", "), answer, next).into());
             }
@@ -143,7 +142,7 @@ impl<'a> StartedProgram<'a> {
     }
 
     /// Fails if a server has ended, which is not to be `when` that is.
-    fn check_servers(&self, when: &str) -> Result<(), TryError> {
+    fn check_servers(&self, when: &str) -> Result<(), StartError> {
         for server in &self.servers {
             if let Some(ended) = server.launched.wait(Duration::ZERO)? {
                 return Err(server.failed(ended.status, when).into());
@@ -152,16 +151,16 @@ impl<'a> StartedProgram<'a> {
         Ok(())
     }
 
-    fn pause(&self) -> Result<(), TryError> {
+    fn pause(&self) -> Result<(), StartError> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(TryError::Interrupted);
+            return Err(StartError::Interrupted);
         }
         std::thread::sleep(OFTEN);
         Ok(())
     }
 
     /// Waits for a command to end.
-    fn ended(&self, running: &Running) -> Result<Ended, TryError> {
+    fn ended(&self, running: &Running) -> Result<Ended, StartError> {
         let timer = Timer::start();
         loop {
             if let Some(ended) = running.launched.wait(20 * OFTEN)? {
@@ -169,48 +168,34 @@ impl<'a> StartedProgram<'a> {
             }
             self.check_servers("while the command ran")?;
             if self.stop.load(Ordering::Relaxed) {
-                return Err(TryError::Interrupted);
+                return Err(StartError::Interrupted);
             }
-            if timer.elapsed() > self.request.timeout {
-                let answer = format!("it runs after {} s", self.request.timeout.as_secs());
+            if timer.elapsed() > self.programs.timeout {
+                let answer = format!("it runs after {} s", self.programs.timeout.as_secs());
                 let next = "make it shorter, or give it more with --timeout";
                 return Err(Failure::new("run", &running.name, answer, next).into());
             }
         }
     }
 
-    /// Runs the command once: the values of all measures.
-    pub fn run(&self) -> Result<Vec<Option<f64>>, TryError> {
+    /// Runs the command once.
+    pub fn run(&self) -> Result<ProgramRun, StartError> {
         let before = self.used_by_servers();
         let timer = Timer::start();
-        let running = self.launch(&self.request.command)?;
+        let running = self.launch(&self.programs.command)?;
         let ended = self.ended(&running)?;
-        let wall_ns = timer.elapsed().as_nanos() as f64;
+        let wall_ns = u64::try_from(timer.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if !ended.status.success() {
             return Err(running.failed(ended.status, "").into());
         }
-        let servers: Vec<ProgramUsage> =
-            self.used_by_servers().into_iter().zip(before).map(|(after, before)| after - before).collect();
-        let all = || servers.iter().chain([&ended.usage]);
-        let cpu_ns: u64 = all().map(|usage| usage.cpu_ns).sum();
-        let switches: u64 = all().map(|usage| usage.switches).sum();
-        let peak_bytes: u64 = all().map(|usage| usage.peak_bytes).sum();
-        let output = running.said();
-        let printed = self.request.metrics.iter().map(|metric| metric.find(&output));
-        let own = [wall_ns, cpu_ns as f64, switches as f64, peak_bytes as f64].map(Some);
-        let values: Vec<Option<f64>> = printed.chain(own).collect();
-        if values[0].is_none() {
-            let metric = &self.request.metrics[0].measure.name;
-            let answer = format!("its output has no {metric}: {}", running.last_words());
-            return Err(Failure::new(
-                "find",
-                metric,
-                answer,
-                "see what the command prints, and mend --metric",
-            )
-            .into());
+        let mut usage = ended.usage;
+        for (after, before) in self.used_by_servers().into_iter().zip(before) {
+            let server = after - before;
+            usage.cpu_ns += server.cpu_ns;
+            usage.switches += server.switches;
+            usage.peak_bytes += server.peak_bytes;
         }
-        Ok(values)
+        Ok(ProgramRun { wall_ns, usage, output: running.said() })
     }
 
     fn used_by_servers(&self) -> Vec<ProgramUsage> {
@@ -218,13 +203,13 @@ impl<'a> StartedProgram<'a> {
     }
 
     /// Ends the servers as an administrator does, and says what was seen of them and of the command.
-    pub fn end(self) -> Result<Option<Observed>, TryError> {
+    pub fn end(self) -> Result<Option<Observed>, StartError> {
         for server in self.servers.iter().rev() {
             server.launched.stop()?;
             let timer = Timer::start();
-            while timer.elapsed() < self.request.timeout && server.launched.wait(20 * OFTEN)?.is_none() {
+            while timer.elapsed() < self.programs.timeout && server.launched.wait(20 * OFTEN)?.is_none() {
                 if self.stop.load(Ordering::Relaxed) {
-                    return Err(TryError::Interrupted);
+                    return Err(StartError::Interrupted);
                 }
             }
         }
@@ -245,11 +230,15 @@ impl Running {
 
     /// The last line that it has printed.
     fn last_words(&self) -> String {
-        const LONGEST: usize = 200;
-        let said = self.said();
-        let line = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
-        line.trim().chars().take(LONGEST).collect()
+        last_line(&self.said())
     }
+}
+
+/// The last line of `output` that says something.
+pub fn last_line(output: &str) -> String {
+    const LONGEST: usize = 200;
+    let line = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
+    line.trim().chars().take(LONGEST).collect()
 }
 
 /// A file in memory that keeps what a program prints, and the same for the program.
