@@ -290,6 +290,16 @@ pub struct OverwriteOption {
     pub overwrite: bool,
 }
 
+/// The page of an answer.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PageOption {
+    /// Make an HTML page of the answer too, which needs no other file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub existing: OverwriteOption,
+}
+
 impl From<OverwriteOption> for Existing {
     fn from(option: OverwriteOption) -> Self {
         option.overwrite.into()
@@ -420,7 +430,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "BINARY")]
     pub against: Option<PathBuf>,
     /// Say how long it takes to find the difference of --find, from a pilot of a few seconds, and stop
-    #[arg(long)]
+    #[arg(long, conflicts_with = "html")]
     pub plan: bool,
     /// The difference that --plan plans for
     #[arg(long, value_name = "PERCENT", default_value = "5%", requires = "plan")]
@@ -433,6 +443,8 @@ pub struct CompareArguments {
     pub undecided: UndecidedOption,
     #[command(flatten)]
     pub answer: FormatOption,
+    #[command(flatten)]
+    pub page: PageOption,
     #[command(flatten, next_help_heading = "If mechanisms or builds are compared")]
     pub axes: AxesOptions,
     /// Delay every iteration of B by this much, as 5% (of what B takes without), 200ns or server:200ns; A and B may be the same

@@ -1,5 +1,7 @@
 //! Standard output: its width, its errors, and how results are printed on it.
 
+use crate::cli::PageOption;
+use crate::derived_file;
 use crate::exit::Error;
 use crate::request::ShowRequest;
 use crate::streams::say;
@@ -19,6 +21,19 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// The command line of this process.
 pub fn command() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Refuses a page whose place is taken. For use before work that takes long.
+pub fn check_page(page: &PageOption) -> Result<(), Error> {
+    page.html.iter().try_for_each(|path| derived_file::check(path, page.existing.into()))
+}
+
+/// Writes the page that is asked for, if one is; `html` makes it from the command that was typed.
+pub fn write_page(page: &PageOption, html: impl FnOnce(&[String]) -> String) -> Result<(), Error> {
+    match &page.html {
+        Some(path) => derived_file::write(path, html(&command()).as_bytes(), page.existing.into()),
+        None => Ok(()),
+    }
 }
 
 /// Has `writer` write text, and writes it to standard output without anything that commands a terminal, except colours on one.

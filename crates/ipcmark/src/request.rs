@@ -4,7 +4,7 @@
 //! It reads the files that are named, and asks nothing else of this host.
 
 use crate::cli::{
-    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, FormatOption, ProfileOptions,
+    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, FormatOption, PageOption, ProfileOptions,
     RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
 };
 use crate::derived_file::Existing;
@@ -96,6 +96,8 @@ pub struct CompareRequest {
     pub gate: Option<GateRequest>,
     /// The form in which the answer is printed.
     pub format: report::Format,
+    /// The page that is made of it.
+    pub page: PageOption,
 }
 
 /// A gate: what B may be, for the command to succeed.
@@ -337,7 +339,7 @@ impl From<ShowOptions> for ShowRequest {
 impl CompareRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: CompareArguments) -> Result<Self, Error> {
-        let CompareArguments { fail_above, undecided, answer: FormatOption { format }, .. } = arguments;
+        let CompareArguments { fail_above, undecided, answer: FormatOption { format }, page, .. } = arguments;
         let gate = fail_above.map(|above| GateRequest { above, undecided });
         let CompareArguments { what, against, plan, find, axes, inject, effort, .. } = arguments;
         let find = plan.then_some(find);
@@ -345,7 +347,7 @@ impl CompareRequest {
         if let Some(program) = against {
             let blocks = suite_of(&what, &axes)?.blocks;
             let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort)?;
-            return Ok(Self { sides: Sides::Interleaved(request), gate, format });
+            return Ok(Self { sides: Sides::Interleaved(request), gate, format, page });
         }
         let [before, after] = two_sides(what)?;
         let sides = match (side(&before)?, side(&after)?) {
@@ -378,7 +380,7 @@ impl CompareRequest {
                 .into());
             }
         };
-        Ok(Self { sides, gate, format })
+        Ok(Self { sides, gate, format, page })
     }
 }
 

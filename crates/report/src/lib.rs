@@ -32,6 +32,7 @@ pub use self::html::advice::advice_html;
 pub use self::html::difference::differences_html;
 pub use self::html::explanation::explanation_html;
 pub use self::html::page::html;
+pub use self::html::ratios::{comparison_html, paired_html, replay_both_html, replay_html, tried_html};
 pub use self::html::recording::recording_html;
 pub use self::svg::chart::{png, svg};
 pub use self::svg::figures::{Chart, Drawing, SideBySide, drawings, file_name, iterations};

@@ -1,10 +1,10 @@
 //! What can be typed after `record`, `replay`, `try`, `predict` and `advise`.
 
 use super::examples::{self, with_codes};
-use super::{FormatOption, OverwriteOption};
+use super::{FormatOption, OverwriteOption, PageOption};
 use crate::try_metric::PrintedMetric;
-use crate::try_ready::Ready;
 use clap::Args;
+use harness::programs::ready::Ready;
 use model::need::{Objective, Pattern, Requirement};
 use model::units::{parse_duration, parse_some_time};
 use model::{Percent, Placements, Size};
@@ -76,6 +76,8 @@ pub struct ReplayArguments {
     pub timeout: Duration,
     #[command(flatten)]
     pub answer: FormatOption,
+    #[command(flatten)]
+    pub page: PageOption,
 }
 
 /// `ipcmark try`.
@@ -112,6 +114,8 @@ pub struct TryArguments {
     pub margin: Percent,
     #[command(flatten)]
     pub answer: FormatOption,
+    #[command(flatten)]
+    pub page: PageOption,
     /// Command that is run again and again, with its arguments
     #[arg(
         value_name = "COMMAND",

@@ -2,7 +2,7 @@
 
 use crate::cli::{CompareArguments, UndecidedOption};
 use crate::exit::{Error, Exit};
-use crate::output::{show_answer, style};
+use crate::output::{check_page, show_answer, style, write_page};
 use crate::planning::{nothing_left, plan_here, requested};
 use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, GateRequest, RatioRequest, Sides};
@@ -28,31 +28,25 @@ use std::time::Duration;
 
 /// Compares the files, the mechanisms or the builds that are named.
 pub fn run(arguments: CompareArguments) -> Result<Exit, Error> {
-    let CompareRequest { sides, gate, format } = CompareRequest::new(arguments)?;
-    match sides {
-        Sides::Files(paths) => compare_files(&paths, gate, format),
-        Sides::Interleaved(request) => compare_interleaved(&request, gate, format),
+    let request = CompareRequest::new(arguments)?;
+    check_page(&request.page)?;
+    match &request.sides {
+        Sides::Files(paths) => compare_files(paths, &request),
+        Sides::Interleaved(ratios) => compare_interleaved(ratios, &request),
     }
 }
 
-fn compare_files(
-    [before, after]: &[Vec<PathBuf>; 2],
-    limit: Option<GateRequest>,
-    format: Format,
-) -> Result<Exit, Error> {
+fn compare_files([before, after]: &[Vec<PathBuf>; 2], request: &CompareRequest) -> Result<Exit, Error> {
     let read = |paths: &[PathBuf]| -> Result<Vec<Results>, Error> {
         paths.iter().map(|path| results_file::read(path)).collect()
     };
     let comparison = analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
-    show_answer(format, &report::comparison(&comparison, &style()), &comparison, &["cases"])?;
-    Ok(limit.map_or(Exit::Success, |limit| limit.exit(gate(&comparison, limit.above))))
+    write_page(&request.page, |command| report::comparison_html(&comparison, command))?;
+    show_answer(request.format, &report::comparison(&comparison, &style()), &comparison, &["cases"])?;
+    Ok(request.gate.map_or(Exit::Success, |limit| limit.exit(gate(&comparison, limit.above))))
 }
 
-fn compare_interleaved(
-    request: &RatioRequest,
-    limit: Option<GateRequest>,
-    format: Format,
-) -> Result<Exit, Error> {
+fn compare_interleaved(request: &RatioRequest, whole: &CompareRequest) -> Result<Exit, Error> {
     let mut pairs = pairs_here(request)?;
     if let Some(program) = &request.against {
         other_build::check(program)??;
@@ -62,8 +56,8 @@ fn compare_interleaved(
 
     let ratios: Vec<PairedRatios> = pairs.iter().map(ratios_of).collect();
     let gated = match request.find {
-        Some(find) => plan(&pairs, &ratios, find, request, format).map(|()| Exit::Success)?,
-        None => judge(&pairs, &ratios, elapsed, request, limit, format)?,
+        Some(find) => plan(&pairs, &ratios, find, request, whole.format).map(|()| Exit::Success)?,
+        None => judge(&pairs, &ratios, elapsed, request, whole)?,
     };
     Ok(match () {
         () if session.is_stopped() => Exit::Interrupted,
@@ -72,14 +66,13 @@ fn compare_interleaved(
     })
 }
 
-/// Prints the verdicts, and says how a gate with this `limit` ends.
+/// Prints the verdicts, and says how the gate of `whole` ends.
 fn judge(
     pairs: &[CasePair],
     ratios: &[PairedRatios],
     elapsed: Duration,
     request: &RatioRequest,
-    limit: Option<GateRequest>,
-    format: Format,
+    whole: &CompareRequest,
 ) -> Result<Exit, Error> {
     let mut compared = compare_paired(ratios, elapsed.as_nanos() as f64, options(request));
     let by_chance = why_random().map(|errno| format!("personality: {errno}"));
@@ -90,8 +83,9 @@ fn judge(
         compared.addresses_by_chance.clone_from(&by_chance);
     }
     let text = report::paired(&compared, request.margin, &style()) + &address_note(by_chance.as_deref());
-    show_answer(format, &text, &compared, &[])?;
-    Ok(limit.map_or(Exit::Success, |limit| limit.exit(gate_paired(&compared, limit.above))))
+    write_page(&whole.page, |command| report::paired_html(&compared, request.margin, command))?;
+    show_answer(whole.format, &text, &compared, &[])?;
+    Ok(whole.gate.map_or(Exit::Success, |limit| limit.exit(gate_paired(&compared, limit.above))))
 }
 
 impl GateRequest {

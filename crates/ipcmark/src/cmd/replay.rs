@@ -2,7 +2,7 @@
 
 use crate::cli::ReplayArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{show_answer, style};
+use crate::output::{check_page, command, show_answer, style, write_page};
 use crate::replay_failure::failure;
 use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
@@ -19,25 +19,29 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
     let scenario = exchanged(&read(&arguments.scenario)?, &arguments.exchanges)?;
     replay::check(&scenario)?;
     let against = arguments.against.as_deref().map(|against| other(&scenario, against)).transpose()?;
+    check_page(&arguments.page)?;
     let session = RunSession::open()?;
     let bounds = session.replays(arguments.time, arguments.timeout);
     let ended = match against {
         None => replay::replay(&scenario, &bounds).map(|replayed| {
             let (scenario, replayed) = together(&scenario, &replayed);
             let analysed = analysed(&scenario, &replayed);
+            let page = report::replay_html(&analysed, &command());
             let text = report::replay(&analysed, &style());
-            (text, serde_json::json!(analysed), replayed.has_measured())
+            (text, page, serde_json::json!(analysed), replayed.has_measured())
         }),
         Some(other) => replay::replay_both([&scenario, &other], &bounds).map(|[a, b]| {
             let ((scenario, a), (other, b)) = (together(&scenario, &a), together(&other, &b));
             let both = [analysed(&scenario, &a), analysed(&other, &b)];
             let both = ReplayedBoth::of(both, [&a.trials, &b.trials]);
+            let page = report::replay_both_html(&both, &command());
             let text = report::replay_both(&both, &style());
-            (text, serde_json::json!(both), a.has_measured() && b.has_measured())
+            (text, page, serde_json::json!(both), a.has_measured() && b.has_measured())
         }),
     };
     match ended {
-        Ok((text, document, has_measured)) => {
+        Ok((text, page, document, has_measured)) => {
+            write_page(&arguments.page, |_| page)?;
             show_answer(arguments.answer.format, &text, &document, &["flows"])?;
             if !has_measured && !session.is_stopped() {
                 let answer = "no message went in the time that was measured";

@@ -2,10 +2,10 @@
 
 use crate::cli::TryArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{show_answer, style};
+use crate::output::{check_page, show_answer, style, write_page};
 use crate::progress::{Doing, Progress};
 use crate::session::watch_signals;
-use crate::try_program::{StartedProgram, TryError, Variant, measures};
+use crate::try_metric::{measures, values};
 use crate::try_request::TryRequest;
 use analysis::tried::{
     Tried, TriedMeasure, TriedStart, VariantName, filter_ratio, is_known, needs, runs_per_start, variants_of,
@@ -14,6 +14,7 @@ use analysis::tried::{
 use exchange::{Observed, ProgramExchange, ProgramExchanges, candidates};
 use harness::clock::Timer;
 use harness::coordinator::schedule::TrialProgress;
+use harness::programs::started::{StartError, StartedProgram, Variant};
 use model::invalid::printable;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -41,7 +42,8 @@ struct Trying<'a> {
 
 /// Tries the exchanges, and shows what they change.
 pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
-    let format = arguments.answer.format;
+    let (format, page) = (arguments.answer.format, arguments.page.clone());
+    check_page(&page)?;
     let request = TryRequest::new(arguments)?;
     let stop = watch_signals()?;
     let measures = measures(&request.metrics);
@@ -58,25 +60,26 @@ pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
     };
     let ended = trying.try_all();
     match ended {
-        Ok(()) | Err(TryError::Interrupted) => {}
+        Ok(()) | Err(StartError::Interrupted) => {}
         // What was measured before is shown.
-        Err(TryError::Failure(failure)) if trying.starts.is_empty() => return Err(failure.into()),
-        Err(TryError::Failure(_)) => {}
+        Err(StartError::Failure(failure)) if trying.starts.is_empty() => return Err(failure.into()),
+        Err(StartError::Failure(_)) => {}
     }
     if !trying.starts.is_empty() {
         let tried = trying.tried();
+        write_page(&page, |command| report::tried_html(&tried, command))?;
         show_answer(format, &report::tried(&tried, &style()), &tried, &["variants"])?;
     }
     match ended {
         Ok(()) => Ok(Exit::Success),
-        Err(TryError::Interrupted) => Ok(Exit::Interrupted),
-        Err(TryError::Failure(failure)) => Err(failure.into()),
+        Err(StartError::Interrupted) => Ok(Exit::Interrupted),
+        Err(StartError::Failure(failure)) => Err(failure.into()),
     }
 }
 
 impl Trying<'_> {
     /// Runs passes over all variants until all are decided, or time is over.
-    fn try_all(&mut self) -> Result<(), TryError> {
+    fn try_all(&mut self) -> Result<(), StartError> {
         self.exchanges = self.variants()?;
         let mut progress = Progress::new();
         let mut pass = 0;
@@ -98,7 +101,7 @@ impl Trying<'_> {
 
     /// What is tried: what was asked for, or else what can be exchanged of all that the program uses. It is found by a run of the program as
     /// it is, which warms up everything besides.
-    fn variants(&mut self) -> Result<Vec<Vec<ProgramExchange>>, TryError> {
+    fn variants(&mut self) -> Result<Vec<Vec<ProgramExchange>>, StartError> {
         let observed = self.observe(&[])?;
         let mut variants = vec![Vec::new()];
         if self.request.variants.is_empty() {
@@ -119,9 +122,9 @@ impl Trying<'_> {
     }
 
     /// What the program does with these exchanges, in one run.
-    fn observe(&mut self, exchanges: &[ProgramExchange]) -> Result<Observed, TryError> {
-        let started = StartedProgram::new(self.request, &answered(exchanges), self.stop)?;
-        started.run()?;
+    fn observe(&mut self, exchanges: &[ProgramExchange]) -> Result<Observed, StartError> {
+        let started = StartedProgram::new(&self.request.programs, &answered(exchanges), self.stop)?;
+        values(&self.request.metrics, &started.run()?)?;
         let observed = started.end()?.unwrap_or_default();
         for (what, times) in &observed.not_kept {
             *self.not_kept.entry(what.clone()).or_default() += times;
@@ -130,7 +133,7 @@ impl Trying<'_> {
     }
 
     /// Runs every variant once, in every second pass in the opposite order.
-    fn run_pass(&mut self, pass: u32) -> Result<(), TryError> {
+    fn run_pass(&mut self, pass: u32) -> Result<(), StartError> {
         let mut order: Vec<usize> = (0..self.exchanges.len()).collect();
         if pass % OF_PASSES < PASSES_WITH_FILTER {
             order.push(self.free());
@@ -153,14 +156,14 @@ impl Trying<'_> {
         self.exchanges.len()
     }
 
-    fn run_start(&mut self, pass: u32, variant: usize) -> Result<(), TryError> {
+    fn run_start(&mut self, pass: u32, variant: usize) -> Result<(), StartError> {
         let kind = match self.exchanges.get(variant) {
             Some(exchanges) => answered(exchanges),
             None => Variant::Free,
         };
-        let has_servers = !self.request.servers.is_empty();
+        let has_servers = !self.request.programs.servers.is_empty();
         let starting = Timer::start();
-        let started = StartedProgram::new(self.request, &kind, self.stop)?;
+        let started = StartedProgram::new(&self.request.programs, &kind, self.stop)?;
         if has_servers {
             // The first run after a start warms it up.
             started.run()?;
@@ -171,8 +174,9 @@ impl Trying<'_> {
         let mut runs = Vec::new();
         for _ in 0..count {
             let running = Timer::start();
-            runs.push(started.run()?);
+            let run = started.run()?;
             self.run_ns.push(running.elapsed().as_nanos() as f64);
+            runs.push(values(&self.request.metrics, &run)?);
         }
         let ending = Timer::start();
         started.end()?;
@@ -209,7 +213,7 @@ impl Trying<'_> {
         let variants = variants_of(&self.measures, &self.names(), &self.starts, margin);
         let elapsed_ns = self.timer.elapsed().as_nanos() as f64;
         Tried {
-            command: self.request.command_line(),
+            command: self.request.programs.command_line(),
             passes: whole_passes(&self.starts, variants.len()),
             elapsed_ns,
             margin,
@@ -234,7 +238,7 @@ fn answered(exchanges: &[ProgramExchange]) -> Variant {
 fn nothing_to_exchange(request: &TryRequest) -> Failure {
     Failure::new(
         "try",
-        printable(&request.command_line()),
+        printable(&request.programs.command_line()),
         "neither it nor its servers make connections over loopback, Unix sockets or pipes",
         "start its servers with --server: what runs already cannot be exchanged",
     )

@@ -374,6 +374,22 @@ fn a_comparison_fails_only_when_b_is_slower_than_is_allowed() {
 }
 
 #[test]
+fn a_comparison_has_a_page_with_its_answer_and_its_ratios() {
+    let place = Place::new();
+    results_file(&place, "a.jsonl", &steady("pipe", 5000.0));
+    results_file(&place, "b.jsonl", &steady("pipe", 10_000.0));
+    let arguments = ["compare", "a.jsonl", "b.jsonl", "--html", "page.html"];
+    run(&mut place.ipcmark(arguments)).expect(0);
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains("2.0 times as long") && page.contains("time of B over that of A"), "{page}");
+    assert!(page.contains("<svg") && !page.contains("<script"), "{page}");
+    let said = run(&mut place.ipcmark(arguments)).expect(2);
+    assert!(said.err.contains("page.html exists") && said.out.is_empty(), "{said}");
+    run(place.ipcmark(arguments).arg("--overwrite")).expect(0);
+    run(place.ipcmark(arguments).arg("--plan")).expect(2);
+}
+
+#[test]
 fn a_file_is_not_compared_with_a_mechanism() {
     let place = Place::new();
     results_file(&place, "a.jsonl", good());

@@ -14,6 +14,7 @@ use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -139,7 +140,12 @@ fn two_scenarios_are_compared_in_turn() {
     place.file("other.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", more)]));
     for against in ["f=unix-stream:sndbuf=64K,rcvbuf=64K", "other.toml"] {
         let arguments = ["replay", "s.toml", "--format=json", "--time", "1s", "--against", against];
-        let said = run(&mut place.ipcmark(arguments)).expect(0);
+        let said = run(place.ipcmark(arguments).args(["--html", "both.html", "--overwrite"])).expect(0);
+        let page = fs::read_to_string(place.path("both.html")).unwrap();
+        assert!(
+            page.contains("rate of the second over that of the first") && page.contains("<svg"),
+            "{page}"
+        );
         let both: Value = serde_json::from_str(&said.out).unwrap();
         let ratio = both["flows"][0]["rate"]["mean"].as_f64().unwrap();
         assert!(ratio > 0.0 && ratio.is_finite(), "{both:#}");
@@ -148,7 +154,11 @@ fn two_scenarios_are_compared_in_turn() {
     }
     place.assert_nothing_is_left("after two scenarios in turn");
     let text =
-        run(&mut place.ipcmark(["replay", "s.toml", "--time", "300ms", "--set", "f=pipe"])).expect(0).out;
+        run(&mut place
+            .ipcmark(["replay", "s.toml", "--time", "300ms", "--set", "f=pipe", "--html", "one.html"]))
+        .expect(0)
+        .out;
+    assert!(fs::read_to_string(place.path("one.html")).unwrap().contains("f over pipe"));
     assert!(text.contains("f over pipe") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 

@@ -107,7 +107,8 @@ fn trying(place: &Place, port: u16, more: &[&str]) -> Command {
 fn what_can_be_exchanged_is_found_and_every_number_told() {
     let Some(place) = place_with_programs() else { return };
     let port = PORTS[0];
-    let metrics = ["--metric", "rounds=rounds=([0-9]+)", "--metric", "less:late=late=([0-9]+)"];
+    let metrics =
+        ["--metric", "rounds=rounds=([0-9]+)", "--metric", "less:late=late=([0-9]+)", "--html", "try.html"];
     let said = run(&mut trying(&place, port, &metrics)).expect(0);
     let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
@@ -122,6 +123,8 @@ fn what_can_be_exchanged_is_found_and_every_number_told() {
     // It sets TCP_NODELAY by itself.
     assert!(!text.contains("nodelay=on"), "{said}");
     place.assert_nothing_is_left("after a try");
+    let page = fs::read_to_string(place.path("try.html")).unwrap();
+    assert!(page.contains("rounds over that as it is") && page.contains("undecided for rounds"), "{page}");
 
     let said =
         run(&mut trying(&place, port, &["--set", "tcp:21011=unix-stream", "--format", "json"])).expect(0);

@@ -1,4 +1,4 @@
-//! Pages that open by themselves: of results and their studies, of explanations, and of what was recorded.
+//! Pages that open by themselves: of results and their studies, of comparisons and explanations, and of what was recorded.
 
 pub(crate) mod advice;
 mod answer;
@@ -7,6 +7,7 @@ mod document;
 pub(crate) mod explanation;
 mod number;
 pub(crate) mod page;
+pub(crate) mod ratios;
 pub(crate) mod recording;
 mod speed;
 mod study;

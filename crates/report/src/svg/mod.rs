@@ -9,6 +9,7 @@ pub(crate) mod flame;
 pub(crate) mod front;
 pub(crate) mod line_style;
 pub(crate) mod png;
+pub(crate) mod ratios;
 pub(crate) mod recording;
 pub(crate) mod speed;
 pub(crate) mod sums;

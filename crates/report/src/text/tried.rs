@@ -14,11 +14,15 @@ const TOLD: usize = 5;
 /// What came of trying, for the terminal.
 pub fn tried(tried: &Tried, style: &Style) -> String {
     let style = &style.for_tables();
-    let sentences = ranked(tried).into_iter().take(TOLD).map(|variant| sentence(variant, tried));
-    let words = sentences.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
+    let words = sentences(tried).iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER)).collect();
     let mut lines = section(&clean(&tried.command), words, style);
     lines.extend(grid(&numbers(tried), style));
     finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
+}
+
+/// The answer: what the best variants change.
+pub(crate) fn sentences(tried: &Tried) -> Vec<String> {
+    ranked(tried).into_iter().take(TOLD).map(|variant| sentence(variant, tried)).collect()
 }
 
 /// The variants without the program as it is, the best by the first number first; those that are undecided last.
