@@ -20,6 +20,7 @@ mod setup;
 pub mod speed;
 mod static_binary;
 mod stream;
+mod tried;
 mod verdicts;
 
 use analysis::stats::median;
@@ -57,8 +58,9 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "model" => run_model::run(arguments),
         "static" => static_binary::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
+        "try" => tried::run(arguments),
         "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, speed, stream, memory, model, advise, choose, static"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, speed, stream, memory, model, advise, choose, static, try"
             .to_owned()),
     }
 }

@@ -1,5 +1,5 @@
 //! `cargo xtask bench advise [N [FIRST]]`: how often what `ipcmark advise` says is the best, or within 5% of it, by measuring every
-//! candidate for longer. A table in Markdown for docs/explanation/choosing.md, of all thirty needs, or of N from the one with the number FIRST.
+//! candidate for longer. A table in Markdown for docs/lab/choose.md, of all thirty needs, or of N from the one with the number FIRST.
 
 use super::ipcmark::Ipcmark;
 use super::setup::numbers;

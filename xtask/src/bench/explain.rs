@@ -1,5 +1,5 @@
 //! `cargo xtask bench explain [MECHANISM]`: whether the segments of critical paths, corrected, add up to the iteration without
-//! an instrument, as a table in Markdown for docs/explanation/explain.md.
+//! an instrument, as a table in Markdown for docs/lab/explain.md.
 
 use super::setup::Bench;
 use analysis::interval::MeanEstimate;

@@ -1,6 +1,6 @@
 //! `cargo xtask bench others`: independent programs that time the same work, over ipcmark, as ratios measured interleaved.
 //!
-//! Nothing else needs these programs; the list names those that are not installed. docs/explanation/method.md says what each measures,
+//! Nothing else needs these programs; the list names those that are not installed. docs/lab/method.md says what each measures,
 //! and why its result differs where it does.
 
 use super::setup::{Bench, shown};
