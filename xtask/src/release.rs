@@ -48,16 +48,8 @@ fn made_and_tested(notes: &Notes, times: &mut Times) -> Result<(), String> {
     }
     dist.finish()?;
     times.of("the package, installed", || tested(&dist.directory.join(package::name(native)), notes))?;
-    times.of("pages in every size", || pages_in_every_size(notes))
-}
-
-/// Runs the tests of the other machine types, emulated.
-pub fn emulated() -> Result<(), String> {
-    programs::Installing::start(&programs::OF_A_RELEASE).finish();
-    let notes = Notes::new()?;
-    let passed = emulated::run(&notes);
-    notes.print();
-    passed
+    times.of("pages in every size", || pages_in_every_size(notes))?;
+    times.of("tests of other machine types, emulated", || emulated::run(notes))
 }
 
 /// The pages of reports on desktops and phones, light and dark. With all crates, as they were built for the tests.
