@@ -45,9 +45,9 @@ fn every_word_of_the_promises_has_its_meaning() {
 const INTRODUCTION: &str = "\
 # Mechanisms and operations
 
-`cargo xtask docs` makes this page from the cards. `ipcmark list NAME` shows the card of one mechanism or operation,
-and whether it works on this host. Each kind has a table of facts, then a section for each of its members; `-` stands
-where a fact does not apply.
+`ipcmark list NAME` shows one of them with its manual pages, and whether it works on this host. Each kind has a table of
+facts, in which members that are alike share a row, then a section for each member; `-` stands where a fact does not
+apply. `cargo xtask docs` makes this page.
 
 - framing
   - `stream`: one call may transfer a part of a message
@@ -64,7 +64,7 @@ where a fact does not apply.
 - descriptors: whether a message can carry file descriptors
 - death: whether an endpoint that waits learns that its peer has gone
 - connection: whether an endpoint has one peer
-- most: the largest message in bytes on any host; `-`: the settings of the host limit it, or nothing does
+- shared: parameters that several members have; they are explained [at the end](#shared-parameters)
 ";
 
 /// What stands before the table of what mechanisms promise.
@@ -91,7 +91,6 @@ const FACTS: &[Column] = &[
     ("descriptors", |card| yes_or_no(is_offered(card).then_some(card.fds))),
     ("death", |card| yes_or_no(is_offered(card).then_some(card.hangup))),
     ("connection", |card| yes_or_no(is_offered(card).then_some(card.semantics.connected))),
-    ("most", most_bytes),
 ];
 
 /// What mechanisms promise, one word each.
@@ -146,10 +145,18 @@ fn promises(cards: &[&Card]) -> String {
     table(&titles, cards, |card| PROMISES.iter().map(|(_, value)| word(value(&card.semantics))).collect())
 }
 
-/// A table of `cards`, of each of which `cells` says what stands under `titles`.
+/// A table of `cards`, of each of which `cells` says what stands under `titles`. Cards of which it says the same share a row.
 fn table(titles: &[&str], cards: &[&Card], cells: impl Fn(&Card) -> Vec<String>) -> String {
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+    for card in cards {
+        let (facts, name) = (cells(card).join(" | "), format!("`{}`", card.name));
+        match rows.iter_mut().find(|(of_row, _)| *of_row == facts) {
+            Some((_, names)) => names.push(name),
+            None => rows.push((facts, vec![name])),
+        }
+    }
     let mut text = format!("| name | {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len() + 1));
-    cards.iter().for_each(|card| text += &format!("| `{}` | {} |\n", card.name, cells(card).join(" | ")));
+    rows.iter().for_each(|(facts, names)| text += &format!("| {} | {facts} |\n", names.join(", ")));
     text
 }
 
@@ -178,30 +185,40 @@ fn section(card: &Card) -> String {
         item(&format!("privileges: {}", card.semantics.privileges));
     }
     if card.limits != Card::OPERATION.limits {
-        item(&format!("limits: {}", card.limits));
-    }
-    if !card.man.is_empty() {
-        item(&format!("see: {}", card.man.join(", ")));
+        item(&format!("limits: {}", limits(card)));
     }
     let (shared, own): (Vec<&Param>, Vec<&Param>) = card.params.iter().partition(|param| is_shared(param));
     if !shared.is_empty() {
         let names: Vec<String> = shared.iter().map(|param| format!("`{}`", param.name)).collect();
-        item(&format!("[shared parameters](#shared-parameters): {}", names.join(", ")));
+        item(&format!("shared: {}", names.join(", ")));
     }
     own.iter().for_each(|param| item(&param_line(param)));
     text
 }
 
-/// The parameters that several cards have, each once, with the names of those.
+/// The limits of `card`, or the name of the first that has the same.
+fn limits(card: &Card) -> String {
+    match CARDS.iter().find(|other| other.limits == card.limits) {
+        Some(first) if first.name != card.name => format!("as [`{0}`](#{0})", first.name),
+        _ => card.limits.to_owned(),
+    }
+}
+
+/// The parameters that several cards have, each once; with the names of those where another has the same name.
 fn shared_params() -> String {
-    let mut lines: Vec<String> = Vec::new();
+    let mut shared: Vec<&Param> = Vec::new();
     for param in CARDS.iter().flat_map(|card| card.params).filter(|param| is_shared(param)) {
-        let line = wrapped(&format!("- {}. Of {}", param_line(param), having(param).join(", ")), "  ");
-        if !lines.contains(&line) {
-            lines.push(line);
+        if shared.iter().all(|other| param_line(other) != param_line(param)) {
+            shared.push(param);
         }
     }
-    format!("\n## Shared parameters\n\n{}", lines.concat())
+    let mut text = String::from("\n## Shared parameters\n\n");
+    for param in &shared {
+        let is_alone = shared.iter().filter(|other| other.name == param.name).count() == 1;
+        let of = if is_alone { String::new() } else { format!(". Of {}", having(param).join(", ")) };
+        text += &wrapped(&format!("- {}{of}", param_line(param)), "  ");
+    }
+    text
 }
 
 fn is_shared(param: &Param) -> bool {
@@ -222,12 +239,6 @@ fn param_line(param: &Param) -> String {
 
 fn workloads(card: &Card) -> String {
     card.workloads.iter().map(|workload| workload.name()).collect::<Vec<_>>().join(",")
-}
-
-/// The largest message on any host, where a program can take the mechanism.
-fn most_bytes(card: &Card) -> String {
-    let most = card.semantics.most_bytes.filter(|_| is_offered(card));
-    most.map_or(NOTHING.to_owned(), |most| most.to_string())
 }
 
 /// Whether it is so; absent where that does not apply.

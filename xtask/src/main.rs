@@ -1,4 +1,4 @@
-//! The project's own tasks: `cargo xtask test`, `release`, `tidy`, `campaign`, `fuzz`, `docs`, `bench`. Not part of what users install.
+//! The project's own tasks: `cargo xtask test`, `release`, `tidy`, `book`, `campaign`, `fuzz`, `docs`, `bench`. Not part of what users install.
 //!
 //! Without the feature `crates` it is small and quick to build, for every test begins with building it. What needs
 //! ipcmark's own crates, `campaign`, `docs` and `bench`, is done by a second build of it, which this one starts.
@@ -6,6 +6,7 @@
 
 #[cfg(feature = "crates")]
 mod bench;
+mod book;
 #[cfg(feature = "crates")]
 mod campaign;
 #[cfg(feature = "crates")]
@@ -31,6 +32,7 @@ usage: cargo xtask TASK
   test --quick   the same without what takes long; says at the end what it left out
   tidy           check what no compiler checks: words, names, imports, lengths of files
   docs           write the generated documentation again
+  book           make a site of the documents, in target/book
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
                  bare, ring, trial, stream, others, remote, probes, speed;
                  bare CASE, stream CASE, others PROGRAM, remote PROGRAM: those whose names begin so;
@@ -40,13 +42,12 @@ usage: cargo xtask TASK
                  power [REPETITIONS [SECONDS [PART…]]]: how often it finds a delay that is injected;
                  PART is interleaved or between-runs, and same-core or same-llc;
                  choose [PART [SCENARIOS [SECONDS [SEED]]]]: how often predictions hold; PART is random, postgresql, nginx or pipeline;
+                 try [NAME [PASSES]]: exchanges of real servers beside their own Unix sockets; try filter: what the filter costs;
                  static [SECONDS]: the static binary beside cargo's own build;
                  memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
   release        make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials;
-                 test the package, and pages in every size
-  release --emulate
-                 run the unit tests and the conformance suite of the other machine types, emulated
+                 test the package, pages in every size, and the other machine types, emulated
   campaign [MINUTES [PART…]]
                  kill, fill, starve, cut links, fuzz and model-check for so long (default 60); prints a table.
                  PART is loom, miri, kills, hosts or fuzz
@@ -59,10 +60,10 @@ fn main() -> ExitCode {
         ["test"] => test::all(),
         ["test", "--quick"] => test::quick(),
         ["tidy"] => tidy::check(),
+        ["book"] => book::write(),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
         ["release"] => release::all(),
-        ["release", "--emulate"] => release::emulated(),
         _ => with_crates(&words),
     };
     match outcome {

@@ -4,6 +4,7 @@ mod breach;
 mod house;
 mod imports;
 mod length;
+mod links;
 mod names;
 mod source_file;
 
@@ -13,11 +14,12 @@ use source_file::SourceFile;
 /// A check: what it is called, and what it finds wrong in the sources.
 type Check = (&'static str, fn(&[SourceFile]) -> Vec<Breach>);
 
-const CHECKS: [Check; 4] = [
+const CHECKS: [Check; 5] = [
     ("house", house::check),
     ("public types of one name in two crates", names::check),
     ("circles of imports between files", imports::check),
     ("long files", length::check),
+    ("links that lead nowhere", links::check),
 ];
 
 /// Makes every check, and prints all that is wrong.
