@@ -1,7 +1,7 @@
 //! What exchanging the mechanisms of a scenario gives, computed: costs fitted to measured cases, a simulation of the scenario with
 //! the mechanisms that it has and with the others, and the ratio of both.
 //!
-//! Nothing is measured or replayed here. docs/explanation/choosing.md says what is assumed, and why it is simulated.
+//! Nothing is measured or replayed here. docs/lab/choose.md says what is assumed, and why it is simulated.
 
 mod calibrate;
 #[cfg(test)]

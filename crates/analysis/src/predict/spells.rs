@@ -1,6 +1,6 @@
 //! When a run was in a slow spell of its host: waking another CPU took much longer than in its calmest part.
 //!
-//! On a virtual machine such spells last from seconds to a minute, while what happens on one CPU takes as long as ever (docs/explanation/choosing.md).
+//! On a virtual machine such spells last from seconds to a minute, while what happens on one CPU takes as long as ever (docs/lab/choose.md).
 //! What is measured in them says little of a mechanism.
 
 use super::size_line::quantiles;

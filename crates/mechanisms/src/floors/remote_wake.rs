@@ -1,7 +1,7 @@
 //! A floor: two processes on two CPUs, each asleep until the other wakes it.
 //!
 //! Two eventfds are the least by which the kernel wakes a sleeper on another CPU: a futex wakes it in the same time, and
-//! takes a little more CPU time (docs/explanation/method.md). An iteration is four system calls and two wake-ups.
+//! takes a little more CPU time (docs/lab/method-page.md). An iteration is four system calls and two wake-ups.
 
 use crate::contract::{Endpoint, Mechanism, Ticket, TrialContext};
 use crate::support::cards::WAKE_UP;

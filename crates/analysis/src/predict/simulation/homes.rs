@@ -1,7 +1,7 @@
 //! Where threads are, if that was recorded: each has a home, the CPU on which it goes on whenever it is woken, and now and then all
 //! homes change.
 //!
-//! So it was seen of PostgreSQL and nginx (docs/explanation/choosing.md): a thread that is woken goes on where it ran last, even if another CPU is
+//! So it was seen of PostgreSQL and nginx (docs/lab/choose.md): a thread that is woken goes on where it ran last, even if another CPU is
 //! idle, and the load balancer moves some of them a few times a second. It is no load balancer: homes are drawn so that the receivers
 //! of each flow are on their sender's CPU as often as they were recorded there.
 
