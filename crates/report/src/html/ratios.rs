@@ -16,6 +16,9 @@ use analysis::tried::{Change, Tried};
 use maud::{PreEscaped, html};
 use model::units::Percent;
 
+/// Smaller than so, letters cannot be read: the picture is moved under the finger instead.
+const OWN_STYLE: &str = ".ratios { overflow-x: auto; } .ratios svg { display: block; min-width: 34rem; } pre { overflow-x: auto; }";
+
 /// As wide as a page shows it.
 const WIDTH: usize = 120;
 
@@ -38,12 +41,12 @@ impl Page<'_> {
         let body = html! {
             section.card { @for sentence in &self.answer { p { (sentence) } } }
             @if !self.rows.is_empty() {
-                figure { (PreEscaped(ratios(&self.rows, self.what, self.margin))) }
+                figure.ratios { (PreEscaped(ratios(&self.rows, self.what, self.margin))) }
             }
-            section { pre { (self.text) } }
+            section.card { pre { (self.text) } }
         };
         let Self { title, heading, .. } = self;
-        Document { title, heading, style: "", has_images: false, body, command }.html()
+        Document { title, heading, style: OWN_STYLE, has_images: false, body, command }.html()
     }
 }
 

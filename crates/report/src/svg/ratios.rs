@@ -1,18 +1,19 @@
-//! Ratios as a picture: for each a mark and its interval on one axis, with a band around 1 for what is no difference.
+//! Ratios as a picture: for each a mark and its interval on one axis, with lines around 1 between which there is no difference.
 //!
 //! Which differ is decided in `analysis`.
 
-use super::canvas::{Anchor, Canvas, Ground, Mark, PAGE_INK, Point, area, line, rule, words};
-use crate::scale::Scale;
+use super::canvas::{Anchor, Canvas, Ground, Mark, PAGE_INK, Point, area, line, words};
+use crate::scale::{Scale, tick_text};
 use crate::words::clean;
-use model::units::Percent;
+use model::units::{Percent, Unit};
 
 const WIDTH: f64 = 720.0;
 const NAMES: f64 = 300.0;
 const RIGHT: f64 = 20.0;
-const TOP: f64 = 8.0;
+const TOP: f64 = 40.0;
 const ROW: f64 = 18.0;
-const AXIS: f64 = 40.0;
+/// Below the last.
+const BELOW: f64 = 8.0;
 const LETTERS: f64 = 11.0;
 /// It may be shown so many times as large.
 const LARGEST: f64 = 1.4;
@@ -40,23 +41,20 @@ pub(crate) fn ratios(rows: &[RatioRow], what: &str, margin: Percent) -> String {
     let bottom = TOP + ROW * rows.len() as f64;
     let mut canvas = Canvas {
         width: WIDTH,
-        height: bottom + AXIS,
+        height: bottom + BELOW,
         title: format!("{what}, with 95% intervals"),
         letters: LETTERS,
         ground: Ground::Page(LARGEST),
         marks: Vec::new(),
     };
-    canvas.add(area((x(band[0]), TOP), x(band[1]) - x(band[0]), bottom - TOP, PAGE_INK).opacity(0.08));
+    let along = |at: f64| line(vec![(x(at), TOP), (x(at), bottom)], PAGE_INK).width(1.0);
     for tick in across.ticks(6.0) {
-        canvas.add(line(vec![(x(tick), TOP), (x(tick), bottom)], PAGE_INK).width(1.0).opacity(0.15));
-        canvas.add(words(
-            &format!("{tick:.4}×").replace(".0000", ""),
-            (x(tick), bottom + 16.0),
-            Anchor::Middle,
-        ));
+        canvas.add(along(tick).opacity(0.15));
+        canvas.add(words(&tick_text(tick, Unit::Number), (x(tick), TOP - 6.0), Anchor::Middle));
     }
-    canvas.add(rule((x(1.0), TOP), (x(1.0), bottom), PAGE_INK));
-    canvas.add(words(what, (f64::midpoint(NAMES, WIDTH - RIGHT), bottom + 34.0), Anchor::Middle));
+    canvas.add(along(1.0));
+    band.into_iter().for_each(|end| canvas.add(along(end).opacity(0.6).dash(&[3.0, 3.0])));
+    canvas.add(words(what, (NAMES, 14.0), Anchor::Start).bold());
     for (row, nth) in rows.iter().zip(0_u32..) {
         let y = TOP + ROW * (f64::from(nth) + 0.5);
         canvas.add(words(&row.name, (NAMES - 8.0, y + 4.0), Anchor::End));

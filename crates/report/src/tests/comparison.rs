@@ -123,7 +123,10 @@ fn a_comparison_in_80_columns() {
                the speed readings), which leaves out how the host changed
       detects  the smallest difference that this comparison detects with a chance of
                80%
-      margin   no difference: the 95% interval of the case alone lies within ±5%
+      margin   no difference: the 95% interval of the case alone lies within ±5%: of
+               its ×floor, of its time where speed was read beside it, or of its
+               time beside the other mechanisms on these CPUs, whichever is
+               narrowest
 
     only in A
       write-devnull cost 4K same-core

@@ -263,7 +263,8 @@ fn remarks<'a>(reasons: impl Iterator<Item = (&'a str, String)>) -> Vec<String> 
 
 fn notes(sheet: &[Block], options: ComparisonOptions) -> Vec<(String, String)> {
     let margin = format!(
-        "{}: the 95% interval of the case alone lies within ±{}",
+        "{}: the 95% interval of the case alone lies within ±{}: of its ×floor, of its time where speed was read beside it, or of its \
+         time beside the other mechanisms on these CPUs, whichever is narrowest",
         ComparisonVerdict::NoDifference,
         options.margin
     );
