@@ -301,6 +301,7 @@ mod tests {
             }
         }
 
+        /// Slow: two threads pass megabytes, each spinning.
         #[test]
         fn two_threads_pass_bytes_in_order(capacity in 100..5000_usize, part in 1..6000_usize) {
             let (mut client, mut server) = endpoints(capacity);

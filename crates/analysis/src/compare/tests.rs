@@ -30,6 +30,7 @@ fn at_most_one_unchanged_case_in_20_is_called_different_however_the_host_drifts(
     assert!(mean <= 0.02, "{mean}");
 }
 
+/// Slow: it simulates many runs.
 #[test]
 fn a_real_change_is_found_as_far_as_the_noise_permits() {
     let found = |effect: f64, world: World| World { effect, ..world }.rates(40).found;

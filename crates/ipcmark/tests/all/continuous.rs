@@ -51,6 +51,7 @@ fn assert_only_the_clone_is_left(place: &Place) {
     place.assert_nothing_is_left("a comparison");
 }
 
+/// Slow: it measures two builds.
 #[test]
 fn a_slower_build_is_told_by_status_and_comment() {
     let place = Place::new();

@@ -76,6 +76,7 @@ fn assert_counts(explanation: &Value, probe: &str) {
     }
 }
 
+/// Slow: it explains for some seconds.
 #[test]
 fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoints() {
     let place = Place::new();
@@ -90,6 +91,7 @@ fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_tracepoin
     assert!(place.leftovers().is_empty());
 }
 
+/// Slow: it explains for some seconds.
 #[test]
 fn twenty_three_iterations_of_a_pipe_are_forty_six_reads_and_writes_by_stopping_at_each() {
     let place = Place::new();

@@ -155,6 +155,7 @@ fn pushes(process: &Process) -> bool {
     process.command[0] == "sh" || process.command.get(1).is_some_and(|word| word == "__hold")
 }
 
+/// Slow: it pushes the program several times.
 #[test]
 fn whoever_of_a_push_is_killed_the_copy_is_removed() {
     // The shell and the copy, one of them or none, together with the coordinator.
@@ -204,6 +205,7 @@ fn a_copy_under_way_goes_with_its_coordinator() {
 }
 
 /// The shells and tools of small containers.
+/// Slow: it pushes the program and measures.
 #[test]
 fn a_copy_is_pushed_by_the_tools_of_busybox() {
     let Some(busybox) =
@@ -232,6 +234,7 @@ cat <&3 >"$at/input" & feeder=$!
 "$@" <"$at/input" | { cat; kill $feeder 2>/dev/null; true; }
 "#;
 
+/// Slow: it pushes the program and measures.
 #[test]
 fn a_copy_is_pushed_by_a_command_that_ends_the_input_with_the_output() {
     let Some(hosts) = TwoHosts::new("pushing the program is not tested") else { return };

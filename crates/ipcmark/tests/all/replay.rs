@@ -292,6 +292,7 @@ fn an_ordinary_user_may_replay_and_few_descriptors_are_named() {
     place.assert_nothing_is_left("after replays without descriptors");
 }
 
+/// Slow: it replays every scenario.
 #[test]
 fn the_scenarios_that_come_along_run() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");

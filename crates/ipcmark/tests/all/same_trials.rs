@@ -132,6 +132,7 @@ fn calls(lines: &str) -> impl Iterator<Item = (f64, &str, &str, &str)> {
     })
 }
 
+/// Slow: it measures under strace.
 #[test]
 fn strace_sees_every_call_that_is_counted_and_perf_stat_as_many_as_strace() {
     if !has("strace", "strace", "the calls that explain counts are not compared with strace's") {

@@ -103,6 +103,7 @@ fn trying(place: &Place, port: u16, more: &[&str]) -> Command {
     command
 }
 
+/// Slow: it tries a program with several variants, whose starts are awaited.
 #[test]
 fn what_can_be_exchanged_is_found_and_every_number_told() {
     let Some(place) = place_with_programs() else { return };
@@ -214,6 +215,7 @@ fn what_cannot_be_tried_is_told_with_what_to_do() {
     place.assert_nothing_is_left("after tries that failed");
 }
 
+/// Slow: it tries a program that opens thousands of descriptors.
 #[test]
 fn a_limit_of_descriptors_is_the_programs_own() {
     const MANY: &str = "\
@@ -273,6 +275,7 @@ fn whichever_process_is_killed_nothing_of_the_program_is_left() {
     }
 }
 
+/// Slow: it tries programs as another user.
 #[test]
 fn an_ordinary_user_tries_too_but_no_program_with_rights_of_its_own() {
     let otherwise = "trying as an ordinary user is not tested";

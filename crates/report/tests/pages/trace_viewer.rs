@@ -86,6 +86,7 @@ fn another_importer_finds_both_tracks_and_all_that_is_on_them() {
     assert_eq!(counts, expected.map(|(what, count)| (what.to_owned(), count)).into());
 }
 
+/// Slow: it opens a browser.
 #[test]
 fn another_importer_lays_iterations_one_after_the_other() {
     let Some(mut browser) = viewer() else { return };
