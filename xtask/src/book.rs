@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The mdbook that it is written for.
-const MDBOOK: &str = "0.5";
+const MDBOOK: &str = "^0.5";
 
 const BOOK: &str = "\
 [book]
