@@ -17,8 +17,8 @@ const SPEED_READINGS: &str = "the speed readings";
 /// The shifts of one case by which it is judged.
 pub(super) struct CaseShifts<'a> {
     pub(super) time: Shift,
-    /// Of its time where the host is as fast as in the other run: what was read beside the slices tells that.
-    pub(super) read: Option<Shift>,
+    /// Whether the time is that at one speed of the host, which was read beside the slices.
+    pub(super) is_read: bool,
     /// Beside the other mechanisms between the same CPUs.
     pub(super) beside_others: Option<Shift>,
     /// As a multiple of its own floor, or of what stands in for it, with its name. Of a case that sleeps on two CPUs it is the floor that
@@ -65,8 +65,7 @@ impl<'a> CaseShifts<'a> {
             Some((adjusted, multiples)) => (Some(adjusted), multiples),
             None => (stand_in(), Multiples::default()),
         };
-        let read = pair.is_read.then_some(time);
-        Some(Self { time, read, beside_others, adjusted, multiples, floor_is_alike, others })
+        Some(Self { time, is_read: pair.is_read, beside_others, adjusted, multiples, floor_is_alike, others })
     }
 }
 

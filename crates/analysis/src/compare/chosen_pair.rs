@@ -79,8 +79,8 @@ impl<'a> ChosenPair<'a> {
         }
     }
 
-    /// ln B − ln A of its time over the geometric mean of the times of `others`, all at one state of the host; `None` where they have no run
-    /// in common.
+    /// ln B − ln A of its time over the geometric mean of the times of `others`, all at one state of the host; `None` where no run of a
+    /// side has them all. A run that lacks one would have the mean of others.
     pub(super) fn shift_beside(&self, others: &[&Self], models: &[Vec<RunModel>; 2]) -> Option<Shift> {
         let [a, b] = [0, 1].map(|side| -> Vec<MeanError> {
             let of_run = |(run, record): &(usize, &'a Record)| {
@@ -88,7 +88,7 @@ impl<'a> ChosenPair<'a> {
                     let found = other.runs[side].iter().find(|(of, _)| of == run);
                     found.map(|(_, record)| &record.case)
                 };
-                let others: Vec<&Case> = others.iter().filter_map(in_run).collect();
+                let others: Vec<&Case> = others.iter().map(in_run).collect::<Option<_>>()?;
                 let share = -1.0 / others.len() as f64;
                 let shares = others.into_iter().map(|other| (other, share));
                 models[side][*run]

@@ -406,6 +406,25 @@ fn a_faster_host_does_not_hide_a_slower_mechanism() {
 }
 
 #[test]
+fn a_run_that_lacks_some_of_the_others_is_not_held_against_the_rest() {
+    let mut random = Random(11);
+    // Half of the others take ten times as long, and one of the runs of A lacks these.
+    let is_long = |name: &str| matches!(name, "row-1" | "row-2" | "row-3" | "row-10" | "row-11" | "row-12");
+    let mut runs = [(); 3].map(|()| WORLD.run(1.0, &mut random));
+    for record in runs.iter_mut().flat_map(|run| &mut run.records) {
+        let factor = if is_long(&record.case.spec.name) { 10.0 } else { 1.0 };
+        record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= factor);
+    }
+    runs[1].records.retain(|record| !is_long(&record.case.spec.name));
+    let (a, b) = runs.split_at(2);
+    let models = chosen_pair::side_models([a, b]);
+    let (pairs, ..) = pairing::pair(a, b);
+    let cases: Vec<_> = pairs.iter().map(|pair| chosen_pair::ChosenPair::of(pair, &models)).collect();
+    let shift = references::shifts_beside_others(&cases, &models)[0].unwrap();
+    assert!(shift.log.abs() < 0.1, "{}", shift.log);
+}
+
+#[test]
 fn several_runs_of_one_side_say_how_much_runs_differ() {
     let runs =
         |times_ns: &[f64]| -> Vec<Results> { times_ns.iter().map(|ns| run(20, *ns, Some(500.0))).collect() };

@@ -70,9 +70,8 @@ pub(super) fn judge_case(
         rest: shift.estimate(caution.times, caution),
     });
     let others: Vec<OtherCause> = floors.chain(neighbours).collect();
-    let of_times = |shift: Shift| shift.estimate(caution.times, caution);
-    let views = [shifts.read, shifts.beside_others].map(|shift| shift.map(of_times));
-    let best_known = best_known(adjusted, &views);
+    let beside_others = shifts.beside_others.map(|shift| shift.estimate(caution.times, caution));
+    let best_known = best_known(adjusted, &[shifts.is_read.then_some(time), beside_others]);
     let judgement = weigh(time, adjusted, best_known, shifts.floor_is_alike, &others, caution);
     judged_case(pair, Some(time), Some((by, adjusted)), judgement)
 }
