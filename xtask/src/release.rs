@@ -16,6 +16,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The documents that go with a binary: those for users.
+const DOCUMENTS: [&str; 5] = ["tutorial.md", "round-trips.svg", "how-to", "explanation", "reference"];
+
 /// The static binary for this machine, as users install it.
 pub fn native_binary() -> Result<PathBuf, String> {
     native()?.binary("packed")
@@ -98,6 +101,11 @@ impl Dist {
         for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
             copy(&root().join(name), &shared.join(name))?;
         }
+        // What messages and manual pages point to.
+        make(&shared.join("docs"))?;
+        let mut documents = Command::new("cp");
+        documents.current_dir(root().join("docs")).arg("-R").args(DOCUMENTS).arg(shared.join("docs"));
+        step("documents", &mut documents)?;
         let date_s = said(Command::new("git").current_dir(root()).args(["log", "-1", "--format=%ct"]));
         let date_s = date_s.ok_or("git does not say when the last commit was made; build from a clone")?;
         Ok(Self { directory: directory.to_owned(), shared, date_s: date_s.trim().to_owned() })

@@ -55,6 +55,8 @@ pub fn make(directory: &Path, date_s: &str, platform: &Platform, tree: &Path) ->
         let page = page.file_name().to_string_lossy().into_owned();
         packed.push(place(&format!("man/{page}"), &format!("usr/share/man/man1/{page}"))?);
     }
+    let mut pages = Command::new("cp");
+    step("documents", pages.arg("-R").arg(tree.join("docs")).arg(documents.join("docs")))?;
     write(&documents.join("changelog"), &changelog(date_s)?)?;
     packed.push(documents.join("changelog"));
     write(&documents.join("copyright"), &copyright(date_s)?)?;
@@ -184,7 +186,13 @@ pub fn check(package: &Path) -> Result<(), String> {
     if version.trim() != format!("ipcmark {VERSION}") {
         return Err(format!("the installed {} says '{version}'", installed.display()));
     }
-    for file in ["man/man1/ipcmark.1.gz", "doc/ipcmark/copyright", "bash-completion/completions/ipcmark"] {
+    let files = [
+        "man/man1/ipcmark.1.gz",
+        "doc/ipcmark/copyright",
+        "doc/ipcmark/docs/reference/scenario.md",
+        "bash-completion/completions/ipcmark",
+    ];
+    for file in files {
         if !tree.join("usr/share").join(file).is_file() {
             return Err(format!("the package installs no usr/share/{file}"));
         }
