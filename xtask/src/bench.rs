@@ -4,7 +4,6 @@
 
 mod advise;
 pub mod by_hand;
-mod choose;
 mod coverage;
 mod doses;
 mod explain;
@@ -17,7 +16,6 @@ mod remote;
 mod ring;
 mod run_model;
 mod setup;
-pub mod speed;
 mod static_binary;
 mod stream;
 mod tried;
@@ -42,7 +40,6 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
     match name {
         "advise" => advise::run(arguments),
         "page" => page::bench(),
-        "choose" => choose::run(arguments),
         "coverage" => coverage::run(arguments),
         "same" => verdicts::same(arguments),
         "power" => verdicts::power(arguments),
@@ -59,8 +56,8 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "static" => static_binary::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "try" => tried::run(arguments),
-        "speed" => speed::run(&Bench::new()?),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, speed, stream, memory, model, advise, choose, static, try"
+        "predict" => tried::predicted::run(arguments),
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, stream, memory, model, advise, predict, static, try"
             .to_owned()),
     }
 }

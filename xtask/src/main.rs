@@ -34,14 +34,14 @@ usage: cargo xtask TASK
   docs           write the generated documentation again
   book           make a site of the documents, in target/book
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
-                 bare, ring, trial, stream, others, remote, probes, speed;
+                 bare, ring, trial, stream, others, remote, probes;
                  bare CASE, stream CASE, others PROGRAM, remote PROGRAM: those whose names begin so;
                  bare pages: a loop that touches more memory, over the loop;
                  coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
                  power [REPETITIONS [SECONDS [PART…]]]: how often it finds a delay that is injected;
                  PART is interleaved or between-runs, and same-core or same-llc;
-                 choose [PART [SCENARIOS [SECONDS [SEED]]]]: how often predictions hold; PART is random, postgresql, nginx or pipeline;
+                 predict [NAME [PASSES]]: what is predicted of real servers beside what `try` measures;
                  try [NAME [PASSES]]: exchanges of real servers beside their own Unix sockets; try filter: what the filter costs;
                  static [SECONDS]: the static binary beside cargo's own build;
                  memory [SECONDS]: the most memory of a run of the default suite;
@@ -87,7 +87,6 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
         ["campaign", minutes, parts @ ..] => campaign::run(minutes, parts),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
-        [bench::speed::ECHO, cpu] => bench::speed::echo(cpu),
         [bench::by_hand::BY_HAND, rest @ ..] => bench::by_hand::endpoint(rest),
         _ => Err(USAGE.to_owned()),
     }

@@ -53,11 +53,6 @@ impl Alike {
         Self { flows, processes }
     }
 
-    /// How many processes each group has, in their order.
-    pub(crate) fn process_counts(&self) -> impl Iterator<Item = usize> {
-        self.processes.iter().map(|group| group.members.len())
-    }
-
     /// How many processes are alike with `process`.
     fn process_count(&self, process: usize) -> f64 {
         self.processes[place(&self.processes, process)].members.len() as f64
@@ -124,38 +119,6 @@ impl Alike {
     /// The same of the slices of trials.
     pub fn trials(&self, trials: &[Vec<Behaviour>]) -> Vec<Vec<Behaviour>> {
         trials.iter().map(|slices| slices.iter().map(|slice| self.behaviour(slice)).collect()).collect()
-    }
-
-    /// What is known of the groups: nothing where it is not known of all members.
-    pub(crate) fn known(
-        &self,
-        flows: &[Option<FlowBehaviour>],
-        processes: &[Option<ProcessBehaviour>],
-    ) -> (Vec<Option<FlowBehaviour>>, Vec<Option<ProcessBehaviour>>) {
-        let or_none = |known: &[Option<FlowBehaviour>]| -> Vec<FlowBehaviour> {
-            let nothing = FlowBehaviour { per_s: 0.0, round_trip_ns: None };
-            known.iter().map(|one| one.unwrap_or(nothing)).collect()
-        };
-        let nobody = ProcessBehaviour { cpu: 0.0, switches_per_s: 0.0 };
-        let all = self.behaviour(&Behaviour {
-            flows: or_none(flows),
-            processes: processes.iter().map(|one| one.unwrap_or(nobody)).collect(),
-        });
-        let knows_flows = |group: &Group| group.of(flows).all(|flow| flow.is_some());
-        let knows_processes = |group: &Group| group.of(processes).all(|process| process.is_some());
-        (
-            self.flows.iter().zip(all.flows).map(|(group, sum)| knows_flows(group).then_some(sum)).collect(),
-            self.processes
-                .iter()
-                .zip(all.processes)
-                .map(|(group, sum)| knows_processes(group).then_some(sum))
-                .collect(),
-        )
-    }
-
-    /// The sum of `counts` of flows for each group.
-    pub(crate) fn counts(&self, counts: &[u64]) -> Vec<u64> {
-        self.flows.iter().map(|group| group.of(counts).sum()).collect()
     }
 
     /// What the flows of each group came to together.

@@ -29,4 +29,3 @@ pub mod study;
 pub mod summary;
 pub mod traces;
 pub mod tried;
-mod wander;

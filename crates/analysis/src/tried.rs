@@ -98,6 +98,22 @@ pub struct TriedVariant {
     pub starts: u32,
     /// How many runs it had.
     pub runs: u32,
+    /// What its connections did in one run that warmed it up, the busiest first; none where that was not recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<TriedConnection>,
+}
+
+/// What went between two processes of the program, as `ipcmark record` sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TriedConnection {
+    /// Who sends to whom.
+    pub name: String,
+    /// Through what.
+    pub mechanism: String,
+    /// Requests, or messages that nobody answers, a second.
+    pub per_s: f64,
+    /// The mean round trip in nanoseconds; absent where nobody answers.
+    pub round_trip_ns: Option<f64>,
 }
 
 /// What came of trying.
@@ -154,6 +170,7 @@ pub fn variants_of(
             numbers: numbers.collect(),
             starts: count(own().count()),
             runs: count(own().map(|start| start.runs.len()).sum()),
+            connections: Vec::new(),
         }
     };
     names.iter().enumerate().map(of).collect()

@@ -43,7 +43,7 @@ impl Source {
     /// What may take its place.
     pub fn targets(&self) -> &'static [Target] {
         match self {
-            Source::Tcp(_) => &[Target::UnixStream, Target::Tcp, Target::Mptcp, Target::Smc],
+            Source::Tcp(_) => &[Target::UnixStream, Target::Tcp, Target::Sockmap, Target::Mptcp, Target::Smc],
             Source::Udp(_) => &[Target::Udp],
             Source::UnixStream => &[Target::UnixStream],
             Source::UnixDgram => &[Target::UnixDgram],
@@ -147,6 +147,7 @@ impl ProgramExchange {
         match self.target {
             target if target.name() == self.source.name() => format!("{source}{with}"),
             Target::UnixStream => format!("Unix sockets{with} instead of {source}"),
+            Target::Sockmap => format!("a sockmap{with} under {source}"),
             Target::Mptcp => format!("MPTCP{with} instead of {source}"),
             Target::Smc => format!("SMC{with} instead of {source}"),
             target => format!("{target}{with} instead of {source}"),
@@ -226,6 +227,8 @@ mod tests {
             "tcp:7777=unix-stream:sndbuf=1M",
             "tcp=tcp:nodelay=on,congestion=cubic",
             "tcp=mptcp",
+            "tcp:7777=sockmap",
+            "tcp=sockmap:nodelay=on",
             "udp:53=udp:rcvbuf=4M",
             "pipe=pipe:capacity=1M",
             "pipe=unix-stream",
@@ -240,6 +243,7 @@ mod tests {
     fn an_exchange_is_a_phrase() {
         let words = |text: &str| text.parse::<ProgramExchange>().unwrap().words();
         assert_eq!(words("tcp:7777=unix-stream"), "Unix sockets instead of TCP on port 7777");
+        assert_eq!(words("tcp:80=sockmap"), "a sockmap under TCP on port 80");
         assert_eq!(words("pipe=pipe:capacity=1M"), "pipes with capacity=1M");
         assert_eq!(words("tcp=mptcp:nodelay=on"), "MPTCP with nodelay=on instead of TCP over loopback");
     }

@@ -180,7 +180,8 @@ impl Launched {
         Ok((message, listener))
     }
 
-    fn guard_pid(&self) -> Pid {
+    /// The process that has started the program, and ends when that does.
+    pub fn guard_pid(&self) -> Pid {
         Pid::from_child(&self.guard)
     }
 

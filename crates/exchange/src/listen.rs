@@ -96,8 +96,13 @@ pub(crate) fn listen(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) 
             let _ = alike(at, asked, socket, exchange, &mut table);
             Reply::Kernel
         }
-        _ => {
+        target => {
             exchange.apply(&socket.file);
+            if target == Target::Sockmap
+                && let Err(failure) = at.sockets.redirect(address.port())
+            {
+                table.observed.cannot_keep(&format!("there is no sockmap: {failure}"));
+            }
             Reply::Kernel
         }
     }

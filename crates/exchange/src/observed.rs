@@ -3,6 +3,7 @@
 
 use crate::exchange::ProgramExchange;
 use std::collections::{BTreeMap, BTreeSet};
+use sys::bpf_redirect::SocketRedirect;
 
 /// What was seen of a program, all its processes together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,13 +50,21 @@ impl Observed {
     }
 }
 
-/// What can be exchanged of all that a program uses: for each, the replacements that may be faster by what the mechanisms are.
+/// What can be exchanged of all that a program uses: for each, the replacements that may be faster by what the mechanisms are. A sockmap
+/// takes privileges, and is one where they are there.
 pub fn candidates(observed: &Observed) -> Vec<ProgramExchange> {
+    of_observed(observed, SocketRedirect::new().is_ok())
+}
+
+fn of_observed(observed: &Observed, may_redirect: bool) -> Vec<ProgramExchange> {
     let mut texts = Vec::new();
     for (port, of) in &observed.tcp {
         if of.listens && of.connections > 0 {
             texts.push(format!("tcp:{port}=unix-stream"));
             texts.push(format!("tcp:{port}=unix-stream:sndbuf=1M"));
+            if may_redirect {
+                texts.push(format!("tcp:{port}=sockmap"));
+            }
             if !of.sets_nodelay {
                 texts.push(format!("tcp:{port}=tcp:nodelay=on"));
             }
@@ -87,14 +96,18 @@ mod tests {
         *observed.port(80) = ObservedPort { listens: true, connections: 3, sets_nodelay: true };
         // Somebody else listens there.
         *observed.port(81) = ObservedPort { listens: false, connections: 3, sets_nodelay: false };
-        let found: Vec<String> = candidates(&observed).iter().map(ProgramExchange::to_string).collect();
-        let expected = [
+        let found = |may_redirect| -> Vec<String> {
+            of_observed(&observed, may_redirect).iter().map(ProgramExchange::to_string).collect()
+        };
+        let mut expected = vec![
             "tcp:80=unix-stream",
             "tcp:80=unix-stream:sndbuf=1M",
             "pipe=pipe:capacity=1M",
             "pipe=unix-stream",
         ];
-        assert_eq!(found, expected);
-        assert_eq!(candidates(&Observed::default()), []);
+        assert_eq!(found(false), expected);
+        expected.insert(2, "tcp:80=sockmap");
+        assert_eq!(found(true), expected);
+        assert_eq!(of_observed(&Observed::default(), true), []);
     }
 }

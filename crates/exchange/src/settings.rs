@@ -30,9 +30,16 @@ struct SettingKind {
     of: &'static [Target],
 }
 
-const TCP_ALIKE: &[Target] = &[Target::Tcp, Target::Mptcp];
-const SOCKETS: &[Target] =
-    &[Target::Tcp, Target::Mptcp, Target::Smc, Target::UnixStream, Target::UnixDgram, Target::Udp];
+const TCP_ALIKE: &[Target] = &[Target::Tcp, Target::Sockmap, Target::Mptcp];
+const SOCKETS: &[Target] = &[
+    Target::Tcp,
+    Target::Sockmap,
+    Target::Mptcp,
+    Target::Smc,
+    Target::UnixStream,
+    Target::UnixDgram,
+    Target::Udp,
+];
 
 /// All settings. A new one is an entry here.
 const SETTINGS: &[SettingKind] = &[
@@ -46,7 +53,7 @@ const SETTINGS: &[SettingKind] = &[
         name: "rcvbuf",
         domain: Domain::Size,
         option: Some((libc::SOL_SOCKET, libc::SO_RCVBUF)),
-        of: &[Target::Tcp, Target::Mptcp, Target::Smc, Target::Udp],
+        of: &[Target::Tcp, Target::Sockmap, Target::Mptcp, Target::Smc, Target::Udp],
     },
     SettingKind {
         name: "nodelay",

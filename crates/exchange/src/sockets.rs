@@ -11,13 +11,17 @@ use rustix::net::{AddressFamily, SocketAddrUnix, sockopt};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use sys::Failure;
+use sys::bpf_redirect::SocketRedirect;
 
 /// The sockets of one start of a program, which all supervisors of its processes share.
 #[derive(Debug)]
 pub struct Sockets {
     pub(crate) exchanges: ProgramExchanges,
     table: Mutex<Table>,
+    /// Made for the first listener whose connections are to have it.
+    redirect: OnceLock<Result<SocketRedirect, Failure>>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +72,7 @@ pub(crate) struct ConnectionEnd {
 impl Sockets {
     /// None yet, of a program with these `exchanges`.
     pub fn new(exchanges: ProgramExchanges) -> Self {
-        Self { exchanges, table: Mutex::default() }
+        Self { exchanges, table: Mutex::default(), redirect: OnceLock::new() }
     }
 
     /// What was seen until now.
@@ -79,6 +83,14 @@ impl Sockets {
     /// Whether a process of the program listens on this TCP port.
     pub fn is_listening(&self, port: u16) -> bool {
         self.table().observed.tcp.get(&port).is_some_and(|port| port.listens)
+    }
+
+    /// Has connections to `port` go past the TCP stack.
+    pub(crate) fn redirect(&self, port: u16) -> Result<(), Failure> {
+        match self.redirect.get_or_init(SocketRedirect::new) {
+            Ok(redirect) => redirect.add_port(port),
+            Err(failure) => Err(failure.clone()),
+        }
     }
 
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {

@@ -11,6 +11,8 @@ pub enum Target {
     Mptcp,
     /// SMC, which is TCP where there is no device for it.
     Smc,
+    /// TCP whose data goes from one end to the other past the TCP stack, by a sockmap of the kernel.
+    Sockmap,
     /// A Unix stream socket; of a pipe, one of a pair.
     UnixStream,
     /// A Unix datagram socket, with other settings.
@@ -22,10 +24,11 @@ pub enum Target {
 }
 
 /// Each target by its name.
-pub(crate) const TARGETS: [(&str, Target); 7] = [
+pub(crate) const TARGETS: [(&str, Target); 8] = [
     ("tcp", Target::Tcp),
     ("mptcp", Target::Mptcp),
     ("smc", Target::Smc),
+    ("sockmap", Target::Sockmap),
     ("unix-stream", Target::UnixStream),
     ("unix-dgram", Target::UnixDgram),
     ("udp", Target::Udp),

@@ -52,7 +52,7 @@ pub enum Command {
     Try(TryArguments),
     /// Run the processes of a scenario, which exchange the messages that a recorded program did
     Replay(ReplayArguments),
-    /// Predict what exchanging the mechanisms of a scenario gives, without running it
+    /// Say between which bounds the rate of a recorded program would lie with other mechanisms, without running it
     Predict(PredictArguments),
     /// Recommend a mechanism for a need, or for each flow of a scenario
     Advise(AdviseArguments),
@@ -161,7 +161,7 @@ pub struct AxesOptions {
     #[arg(short, long = "placement", value_name = "PLACEMENTS", value_delimiter = ',')]
     pub placements: Vec<String>,
     /// How long the client waits, busy, before each iteration, so that the server falls asleep: 0,1us,10ms; 0 starts each
-    /// iteration at once; 100us-cold: meanwhile both fill their caches with something else
+    /// iteration at once
     #[arg(long = "think-time", value_name = "DURATIONS", allow_hyphen_values = true)]
     pub think_times: Option<String>,
     /// How many iterations are due each second, at even intervals: 1000,10k; 10k-poisson at random intervals. Each is timed

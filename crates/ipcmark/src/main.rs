@@ -32,6 +32,7 @@ mod special_file;
 mod streams;
 mod suites;
 mod try_metric;
+mod try_recording;
 mod try_request;
 
 use clap::{CommandFactory, Parser};

@@ -45,8 +45,8 @@ pub const ABSENT: &[Absent] = &[
     Absent {
         name: "sockmap",
         summary: "TCP whose messages BPF moves from socket to socket",
-        why: "needs a BPF program, which another compiler builds, and CAP_BPF to load it",
-        instead: "tcp and unix-stream: with and without the network stack",
+        why: "is put under the TCP of a whole host by who may load BPF programs, and is no call of an endpoint's",
+        instead: "tcp and unix-stream: with and without the network stack; 'ipcmark try --set tcp=sockmap' has a program use it",
         shown_by: &[],
     },
     Absent {

@@ -119,11 +119,6 @@ pub fn card(name: &str) -> Option<&'static Card> {
     CARDS.iter().find(|card| card.name == name)
 }
 
-/// `spec` for the server's endpoint: where the client is woken also when there is room, the server waits for input alone.
-pub fn of_server(spec: Spec) -> Spec {
-    if spec.params.watches_for_room() { spec.waiting("epoll", CARDS) } else { spec }
-}
-
 /// Visits the skeleton, which is no entry: the conformance suite checks it too.
 #[doc(hidden)]
 pub fn visit_skeleton<V: Visitor>(visitor: V) -> V::Output {

@@ -43,14 +43,12 @@ pub struct CommunicatingProcess {
     pub threads: BTreeMap<u32, CommunicatingThread>,
     /// Whether it was not recorded, and is known as the other side of an object only.
     pub outside: bool,
-    /// Whether it waits in epoll_wait(2) for any change, also for room: EPOLLIN, EPOLLOUT and EPOLLET.
-    pub watches_for_room: bool,
 }
 
 impl CommunicatingProcess {
     /// One that is recorded, and has done nothing yet.
     pub fn new(name: String) -> Self {
-        Self { name, threads: BTreeMap::new(), outside: false, watches_for_room: false }
+        Self { name, threads: BTreeMap::new(), outside: false }
     }
 
     /// Its thread `tid`, which has done nothing yet if it is new.

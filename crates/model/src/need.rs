@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use strum::{Display, EnumMessage, VariantArray};
 
 /// What a program wants of a mechanism.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,7 +35,8 @@ pub struct Need {
 }
 
 /// How processes talk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Pattern {
     /// A message there, an answer of the same size back.
     RequestReply,
@@ -45,7 +47,8 @@ pub enum Pattern {
 }
 
 /// What a mechanism is to be best in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Objective {
     /// The time of a round trip.
     Latency,
@@ -56,41 +59,59 @@ pub enum Objective {
 }
 
 /// Something that a mechanism must have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumMessage, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Requirement {
     /// Messages carry descriptors.
+    #[strum(message = "carries no descriptors")]
     Descriptors,
     /// A message arrives as it was sent, neither split nor joined with others.
+    #[strum(message = "keeps no boundaries between messages")]
     Boundaries,
     /// Messages arrive in the order in which they were sent.
+    #[strum(message = "does not keep the order of messages")]
     Order,
     /// Nothing gets lost.
+    #[strum(message = "may lose what was sent")]
     Reliable,
     /// Who sends faster than the other receives waits.
+    #[strum(message = "does not make a fast sender wait")]
     BackPressure,
     /// The kernel says who sent.
+    #[strum(message = "does not say who sent")]
     Credentials,
     /// A process that is no relative finds it, by a name or an address.
+    #[strum(message = "has no name: a descriptor must be inherited or sent")]
     Named,
     /// Processes of several users use it.
+    #[strum(message = "works between processes of one user")]
     OtherUsers,
     /// The processes are in containers with namespaces of their own, which share a directory or a network.
+    #[strum(message = "needs one IPC or PID namespace")]
     Containers,
     /// The processes are on two hosts.
+    #[strum(message = "stays on one host")]
     Hosts,
     /// Who waits learns that the other process has died.
+    #[strum(message = "does not say that the other process has died")]
     PeerDeath,
     /// What was sent outlives the sender and waits for a receiver.
+    #[strum(message = "is gone with the processes that use it")]
     Outlives,
     /// Several processes may write at once, and each message stays whole.
+    #[strum(message = "may mix messages of this size of several writers")]
     Atomic,
     /// It can be waited for together with others, by poll(2) or epoll(7).
+    #[strum(message = "cannot be waited for by poll(2)")]
     Poll,
     /// It needs no privilege.
+    #[strum(message = "needs privileges")]
     Unprivileged,
     /// There is a connection.
+    #[strum(message = "has no connection")]
     Connected,
     /// There is none.
+    #[strum(message = "needs a connection")]
     Connectionless,
 }
 
@@ -132,7 +153,7 @@ fn as_pace<S: serde::Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S
 
 impl Pattern {
     /// All of them.
-    pub const ALL: [Pattern; 3] = [Pattern::RequestReply, Pattern::Stream, Pattern::Signal];
+    pub const ALL: &[Pattern] = Pattern::VARIANTS;
 
     /// What is measured for it first.
     pub fn workload(self) -> Workload {
@@ -153,30 +174,12 @@ impl Pattern {
 
 impl Objective {
     /// All of them.
-    pub const ALL: [Objective; 3] = [Objective::Latency, Objective::Cpu, Objective::Throughput];
+    pub const ALL: &[Objective] = Objective::VARIANTS;
 }
 
 impl Requirement {
     /// All of them, in the order of lists.
-    pub const ALL: [Requirement; 17] = [
-        Requirement::Descriptors,
-        Requirement::Boundaries,
-        Requirement::Order,
-        Requirement::Reliable,
-        Requirement::BackPressure,
-        Requirement::Credentials,
-        Requirement::Named,
-        Requirement::OtherUsers,
-        Requirement::Containers,
-        Requirement::Hosts,
-        Requirement::PeerDeath,
-        Requirement::Outlives,
-        Requirement::Atomic,
-        Requirement::Poll,
-        Requirement::Unprivileged,
-        Requirement::Connected,
-        Requirement::Connectionless,
-    ];
+    pub const ALL: &[Requirement] = Requirement::VARIANTS;
 
     /// Whether what `card` describes has it, for messages of `size`.
     pub fn is_met(self, card: &Card, size: Size) -> bool {
@@ -212,25 +215,7 @@ impl Requirement {
 
     /// What a mechanism lacks that does not have it.
     fn lack(self) -> &'static str {
-        match self {
-            Requirement::Descriptors => "carries no descriptors",
-            Requirement::Boundaries => "keeps no boundaries between messages",
-            Requirement::Order => "does not keep the order of messages",
-            Requirement::Reliable => "may lose what was sent",
-            Requirement::BackPressure => "does not make a fast sender wait",
-            Requirement::Credentials => "does not say who sent",
-            Requirement::Named => "has no name: a descriptor must be inherited or sent",
-            Requirement::OtherUsers => "works between processes of one user",
-            Requirement::Containers => "needs one IPC or PID namespace",
-            Requirement::Hosts => "stays on one host",
-            Requirement::PeerDeath => "does not say that the other process has died",
-            Requirement::Outlives => "is gone with the processes that use it",
-            Requirement::Atomic => "may mix messages of this size of several writers",
-            Requirement::Poll => "cannot be waited for by poll(2)",
-            Requirement::Unprivileged => "needs privileges",
-            Requirement::Connected => "has no connection",
-            Requirement::Connectionless => "needs a connection",
-        }
+        self.get_message().unwrap_or_default()
     }
 }
 
@@ -348,75 +333,31 @@ pub fn candidates<'a>(need: &Need, cards: &'a [Card]) -> (Vec<&'a Card>, Vec<Exc
     (met, excluded)
 }
 
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Pattern::RequestReply => "request-reply",
-            Pattern::Stream => "stream",
-            Pattern::Signal => "signal",
-        })
-    }
-}
-
-impl fmt::Display for Objective {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Objective::Latency => "latency",
-            Objective::Cpu => "cpu",
-            Objective::Throughput => "throughput",
-        })
-    }
-}
-
-impl fmt::Display for Requirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Requirement::Descriptors => "descriptors",
-            Requirement::Boundaries => "boundaries",
-            Requirement::Order => "order",
-            Requirement::Reliable => "reliable",
-            Requirement::BackPressure => "back-pressure",
-            Requirement::Credentials => "credentials",
-            Requirement::Named => "named",
-            Requirement::OtherUsers => "other-users",
-            Requirement::Containers => "containers",
-            Requirement::Hosts => "hosts",
-            Requirement::PeerDeath => "peer-death",
-            Requirement::Outlives => "outlives",
-            Requirement::Atomic => "atomic",
-            Requirement::Poll => "poll",
-            Requirement::Unprivileged => "unprivileged",
-            Requirement::Connected => "connected",
-            Requirement::Connectionless => "connectionless",
-        })
-    }
-}
-
-/// The one of `all` that is written as `text`.
-fn named<T: fmt::Display + Copy>(noun: &str, text: &str, all: &[T]) -> Result<T, Invalid> {
-    let names: Vec<String> = all.iter().map(T::to_string).collect();
-    let found = names.iter().position(|name| name == text).map(|at| all[at]);
+/// The one that is written as `text`.
+fn named<T: fmt::Display + Copy + VariantArray>(noun: &str, text: &str) -> Result<T, Invalid> {
+    let names: Vec<String> = T::VARIANTS.iter().map(T::to_string).collect();
+    let found = names.iter().position(|name| name == text).map(|at| T::VARIANTS[at]);
     found.ok_or_else(|| Invalid::unknown(noun, text, names.iter().map(String::as_str)))
 }
 
 impl FromStr for Pattern {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        named("pattern", text, &Pattern::ALL)
+        named("pattern", text)
     }
 }
 
 impl FromStr for Objective {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        named("objective", text, &Objective::ALL)
+        named("objective", text)
     }
 }
 
 impl FromStr for Requirement {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        named("need", text, &Requirement::ALL)
+        named("need", text)
     }
 }
 
@@ -478,7 +419,7 @@ mod tests {
     #[test]
     fn each_requirement_excludes_who_lacks_it_with_a_reason_of_its_own() {
         let mut reasons = std::collections::BTreeSet::new();
-        for requirement in Requirement::ALL {
+        for &requirement in Requirement::ALL {
             let (has, lacks) = match requirement {
                 Requirement::Connected => (POOR, RICH),
                 _ => (RICH, POOR),
@@ -569,7 +510,7 @@ mod tests {
         #[test]
         fn no_text_panics_and_names_survive(text in ".{0,20}") {
             let _ = (text.parse::<Pattern>(), text.parse::<Objective>(), text.parse::<Requirement>());
-            for requirement in Requirement::ALL {
+            for &requirement in Requirement::ALL {
                 prop_assert_eq!(requirement.to_string().parse::<Requirement>().unwrap(), requirement);
             }
         }

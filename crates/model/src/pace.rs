@@ -16,9 +16,6 @@ pub enum Pace {
     BackToBack,
     /// So many nanoseconds after the one before is over: long enough for the peer to go to sleep.
     ThinkTime(u64),
-    /// The same, and meanwhile both endpoints go through other code and other memory, as programs do between messages, so that
-    /// little of an iteration is left in their caches.
-    ColdThinkTime(u64),
     /// At times that are fixed beforehand, however long the iterations before took (an open loop). An iteration is timed from
     /// when it was due, so that its time includes the wait for the one before.
     Rate(Rate),
@@ -50,24 +47,14 @@ impl Pace {
     const MOST_PER_S: u32 = 100_000_000;
     /// What stands after a rate whose arrivals are random.
     const POISSON: &str = "poisson";
-    /// What stands after a think time that leaves caches cold.
-    const COLD: &str = "-cold";
 
-    /// A think time as given on the command line, `100us` or `100us-cold`; 0 is back to back.
+    /// A think time as given on the command line, `100us`; 0 is back to back.
     pub fn think_time(text: &str) -> Result<Self, Invalid> {
-        let (time, is_cold) = match text.strip_suffix(Self::COLD) {
-            Some(time) => (time, true),
-            None => (text, false),
-        };
-        let think_time_ns = if time == "0" { 0 } else { parse_duration(time)?.as_nanos() };
+        let think_time_ns = if text == "0" { 0 } else { parse_duration(text)?.as_nanos() };
         match u64::try_from(think_time_ns) {
-            Ok(0) if is_cold => Err(Invalid::new(
-                format!("'{}' leaves no time in which caches could get cold", printable(text)),
-                "give a think time as 100us-cold",
-            )),
             Ok(0) => Ok(Pace::BackToBack),
             Ok(think_time_ns) if think_time_ns <= Self::LONGEST_THINK_TIME_NS => {
-                Ok(if is_cold { Pace::ColdThinkTime } else { Pace::ThinkTime }(think_time_ns))
+                Ok(Pace::ThinkTime(think_time_ns))
             }
             _ => Err(Invalid::new(
                 format!("a think time of {} is too long", printable(text)),
@@ -98,19 +85,11 @@ impl Pace {
         }
     }
 
-    /// Whether both endpoints fill their caches with something else between iterations.
-    pub fn has_cold_caches(self) -> bool {
-        matches!(self, Pace::ColdThinkTime(_))
-    }
-
     /// For a heading; `None` for back to back, which is not mentioned.
     pub fn in_words(self) -> Option<String> {
         match self {
             Pace::BackToBack => None,
             Pace::ThinkTime(ns) => Some(format!("{} idle before each", format_ns(ns as f64))),
-            Pace::ColdThinkTime(ns) => {
-                Some(format!("{} idle before each, with cold caches", format_ns(ns as f64)))
-            }
             Pace::Rate(Rate { per_s, arrivals }) => {
                 let arrivals = if arrivals == Arrivals::Poisson { " at random" } else { "" };
                 Some(format!("{per_s} due a second{arrivals}"))
@@ -123,10 +102,8 @@ impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Pace::BackToBack => f.write_str("back-to-back"),
-            Pace::ThinkTime(ns) | Pace::ColdThinkTime(ns) => {
-                let time = humantime::format_duration(std::time::Duration::from_nanos(*ns));
-                let cold = if self.has_cold_caches() { Self::COLD } else { "" };
-                write!(f, "think-time={time}{cold}")
+            Pace::ThinkTime(ns) => {
+                write!(f, "think-time={}", humantime::format_duration(std::time::Duration::from_nanos(*ns)))
             }
             Pace::Rate(Rate { per_s, arrivals }) => {
                 let arrivals = if *arrivals == Arrivals::Poisson { "-poisson" } else { "" };
@@ -180,7 +157,6 @@ mod tests {
             (Pace::BackToBack, "back-to-back"),
             (Pace::ThinkTime(1_500), "think-time=1us 500ns"),
             (Pace::ThinkTime(10_000_000), "think-time=10ms"),
-            (Pace::ColdThinkTime(1_500), "think-time=1us 500ns-cold"),
             (rate(999, Arrivals::Uniform), "rate=999"),
             (rate(10_000, Arrivals::Poisson), "rate=10k-poisson"),
             (rate(2_000_000, Arrivals::Uniform), "rate=2M"),
@@ -190,7 +166,6 @@ mod tests {
         }
         assert_eq!(Pace::think_time("0").unwrap(), Pace::BackToBack);
         assert_eq!(Pace::think_time("0us").unwrap(), Pace::BackToBack);
-        assert!(Pace::think_time("0-cold").unwrap_err().to_string().contains("100us-cold"));
     }
 
     #[test]

@@ -16,10 +16,6 @@ use std::time::Duration;
 /// The name of the parameter that says whether the memory of messages is cold.
 pub const MEMORY: &str = "memory";
 
-/// The way of waiting in which the client is woken by any change, input and room, as nginx waits for an upstream: over a Unix socket
-/// also when its message is taken.
-pub const EPOLL_ROOM: &str = "epoll-room";
-
 /// The parameters given for one entry of the registry: name to canonical value. Those at their default are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -71,11 +67,6 @@ impl Params {
                 self.0.insert("wait".to_owned(), way.to_owned());
             }
         }
-    }
-
-    /// Whether the client is woken by any change, also when there is room.
-    pub fn watches_for_room(&self) -> bool {
-        self.0.get("wait").is_some_and(|wait| wait == EPOLL_ROOM)
     }
 
     /// Whether the endpoints wait by spinning.

@@ -115,7 +115,7 @@ impl Plan {
             }
             for size_bytes in sizes(is_sized, block, &entry.support) {
                 for &pace in &block.paces {
-                    if let Some(reason) = unpaceable(entry.card.kind, workload, pace, cpus) {
+                    if let Some(reason) = unpaceable(entry.card.kind, workload, pace) {
                         self.drop(&entry.spec, workload, &pace.to_string(), reason);
                         continue;
                     }
@@ -220,20 +220,12 @@ fn unsendable(entry: &PlanEntry, size_bytes: Option<Size>) -> Option<String> {
     }
 }
 
-/// Why the iterations of `workload` cannot be begun at `pace` on `cpus` of one host, if they cannot.
-fn unpaceable(kind: CardKind, workload: Workload, pace: Pace, cpus: Option<CpuPair>) -> Option<String> {
+/// Why the iterations of `workload` cannot be begun at `pace`, if they cannot.
+fn unpaceable(kind: CardKind, workload: Workload, pace: Pace) -> Option<String> {
     let is_answered = kind == CardKind::Mechanism && workload.is_answered();
-    let share_a_cpu = cpus.is_some_and(|cpus| cpus.client == cpus.server);
-    match pace {
-        Pace::BackToBack => None,
-        _ if !is_answered => Some(
-            "its iterations are not answered, so that the client does not know when one is over".to_owned(),
-        ),
-        Pace::ColdThinkTime(_) if share_a_cpu => Some(
-            "on one CPU the server would fill its caches while the client waits; give two CPUs".to_owned(),
-        ),
-        _ => None,
-    }
+    (pace != Pace::BackToBack && !is_answered).then(|| {
+        "its iterations are not answered, so that the client does not know when one is over".to_owned()
+    })
 }
 
 /// Why the peers of `case`, which is of `entry`, cannot communicate all at once, if they cannot.

@@ -149,7 +149,7 @@ impl BpfMap {
         Self::create(MAP_TYPE_ARRAY, 4, value_bytes, entries, 0)
     }
 
-    fn create(
+    pub(crate) fn create(
         map_type: u32,
         key_bytes: usize,
         value_bytes: usize,
@@ -255,6 +255,17 @@ impl BpfProgram {
         type_number: u32,
         functions: &[usize],
     ) -> Result<Self, Failure> {
+        Self::load_kind((PROG_TYPE_TRACING, expected_attach_type), name, instructions, type_number, functions)
+    }
+
+    /// The same of any type of program, and for what it is to be attached to.
+    pub(crate) fn load_kind(
+        (prog_type, expected_attach_type): (u32, u32),
+        name: &str,
+        instructions: &[BpfInstruction],
+        type_number: u32,
+        functions: &[usize],
+    ) -> Result<Self, Failure> {
         let short = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let types = if functions.is_empty() { None } else { Some(function_types()?) };
         // The program itself is the first.
@@ -266,7 +277,7 @@ impl BpfProgram {
         let mut log = Vec::new();
         let load = |log: &mut Vec<u8>| {
             let attributes = ProgramAttributes {
-                prog_type: PROG_TYPE_TRACING,
+                prog_type,
                 insn_cnt: short(instructions.len()),
                 insns: instructions.as_ptr() as u64,
                 license: LICENSE.as_ptr() as u64,
@@ -357,6 +368,13 @@ impl AsFd for BpfProgram {
 #[derive(Debug)]
 pub struct BpfLink {
     _fd: OwnedFd,
+}
+
+impl BpfLink {
+    /// By its descriptor.
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Self { _fd: fd }
+    }
 }
 
 /// Memory that programs write and this process reads, as numbers of eight bytes: the only value of a map, mapped.

@@ -11,7 +11,7 @@ use std::hint::black_box;
 const CHAINS: usize = 8;
 
 /// The words that are read and written. They fill two cache lines: what was measured before has driven them out of the first-level
-/// cache, and with 1 KiB the misses made the time vary by more than the core did (`cargo xtask bench speed`).
+/// cache, and with 1 KiB the misses made the time vary by more than the core did.
 const WORDS: usize = 16;
 
 /// Chosen so that a run takes some 5 to 7 µs on a core of 2024.

@@ -2,6 +2,7 @@
 //! Unix socket does; and what the filter costs. All variants of a server run in turn, in every second pass in the opposite order.
 
 mod filter;
+pub(super) mod predicted;
 mod ratio;
 mod workload;
 

@@ -30,10 +30,6 @@ const NOT_EMULATED: [(&str, &[&str]); 12] = [
         &["leaks::trials_leak_no_descriptor_and_no_mapping"],
     ),
     ("TCGETS2 of ioctl_tty(2)", &["peers::the_last_message_of_a_peer_that_closes_is_not_lost"]),
-    (
-        "switches of the program without its own",
-        &["support::wait::tests::over_a_unix_socket_a_client_is_woken_also_when_its_message_is_taken"],
-    ),
     ("SO_MEMINFO", &["socket_option::tests::what_finds_no_room_is_counted_by_the_socket_that_dropped_it"]),
 ];
 

@@ -33,8 +33,9 @@ impl Measured {
 
     /// Whether it is nowhere better than `other`, and somewhere worse. What was not measured is worse than anything.
     pub fn is_dominated_by(&self, other: &Measured) -> bool {
-        let all = |of: &Measured| {
-            Objective::ALL.map(|objective| of.time(objective).map_or(f64::INFINITY, |time| time.median))
+        let all = |of: &Measured| -> Vec<f64> {
+            let times = Objective::ALL.iter().map(|objective| of.time(*objective));
+            times.map(|time| time.map_or(f64::INFINITY, |time| time.median)).collect()
         };
         let (own, others) = (all(self), all(other));
         let pairs = || own.iter().zip(&others);

@@ -2,7 +2,7 @@
 
 use super::case_shifts::CaseShifts;
 use super::chosen_pair::{ChosenPair, side_models};
-use super::common_wander::common_wander;
+use super::common_drift::common_drift;
 use super::discoveries::levels;
 use super::options::ComparisonOptions;
 use super::pairing::{CasePair, pair};
@@ -40,12 +40,12 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let multiples: Vec<Shift> =
         of_cases.iter().flatten().filter_map(|shifts| Some(shifts.adjusted?.1)).collect();
     let placed = cases.iter().zip(&of_cases);
-    let wander =
-        common_wander(placed.filter_map(|(pair, shifts)| {
+    let drift =
+        common_drift(placed.filter_map(|(pair, shifts)| {
             Some((pair.case.placement.to_string(), &shifts.as_ref()?.multiples))
         }));
     let times = run_variance(&times, options);
-    let multiples = run_variance_of_multiples(&multiples, wander, options);
+    let multiples = run_variance_of_multiples(&multiples, drift, options);
     let of_floor_times: Vec<Shift> = of_floors.iter().flatten().map(|shifts| shifts.time).collect();
     let floor_times = run_variance(&of_floor_times, options);
 

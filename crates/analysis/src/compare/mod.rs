@@ -10,7 +10,7 @@
 //!    trimmed mean of its trials, in time order, and the error comes from what they differ by, with what neighbours have in
 //!    common (`interval::MeanError`). Degrees of freedom are Welch's and Satterthwaite's, quantiles Student's.
 //! 3. Each run adds the variance between runs, from replicates or from the differences of all cases (`run_estimate`), with what
-//!    multiples of floors move by together within a run (`common_wander`).
+//!    multiples of floors move by together within a run (`common_drift`).
 //! 4. Which cases are called different is decided over mechanisms and their cases, so that few of those called are false
 //!    (`discoveries`); the interval of each is of the level by which it is judged.
 //! 5. Each case is judged by several ratios: of its time, of its time as a multiple of its floor in the
@@ -32,7 +32,7 @@
 mod any_time;
 mod case_shifts;
 mod chosen_pair;
-mod common_wander;
+mod common_drift;
 mod comparison;
 mod discoveries;
 mod mean_ratio;

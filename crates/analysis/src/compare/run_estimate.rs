@@ -16,15 +16,15 @@ const ASSUMED_DEGREES: f64 = 8.0;
 /// What multiples of floors are assumed to deviate by at the least, as a share of what times are.
 const LEAST_OF_MULTIPLES: f64 = 0.5;
 
-/// The variance between runs of the multiples of cases that have `shifts`, and that moved by `wander` together within a run: where floors
+/// The variance between runs of the multiples of cases that have `shifts`, and that moved by `drift` together within a run: where floors
 /// share little of how the host moves, that shows within a run too.
 pub(super) fn run_variance_of_multiples(
     shifts: &[Shift],
-    wander: Option<f64>,
+    drift: Option<f64>,
     options: ComparisonOptions,
 ) -> RunVariance {
-    let assumed = wander
-        .map_or(options.repeatability.0, |wander| wander.max(LEAST_OF_MULTIPLES * options.repeatability.0));
+    let assumed = drift
+        .map_or(options.repeatability.0, |drift| drift.max(LEAST_OF_MULTIPLES * options.repeatability.0));
     run_variance(shifts, ComparisonOptions { repeatability: Percent(assumed), ..options })
 }
 

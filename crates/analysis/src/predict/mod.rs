@@ -1,30 +1,14 @@
-//! What exchanging the mechanisms of a scenario gives, computed: costs fitted to measured cases, a simulation of the scenario with
-//! the mechanisms that it has and with the others, and the ratio of both.
+//! What exchanging the mechanisms of a recorded scenario can give: what messages cost by both, as measured, times the messages that
+//! were recorded, between the bounds of operational analysis.
 //!
-//! Nothing is measured or replayed here. docs/lab/choose.md says what is assumed, and why it is simulated.
+//! Nothing is measured or run here. `ipcmark try` measures the same under the program itself.
 
-mod calibrate;
-#[cfg(test)]
-mod calibrate_tests;
-mod case_costs;
-#[cfg(test)]
-mod fixture;
-mod flow_costs;
-mod held;
-mod measured;
+mod costs;
 mod needed;
-mod placement;
 mod prediction;
-mod simulation;
-mod size_line;
-mod spells;
 #[cfg(test)]
 mod tests;
 
-pub use case_costs::{CaseSlice, CostCase, EndPlace, MeasuredCosts};
-pub use flow_costs::FlowCosts;
-pub use held::{Held, HeldChange, HeldFlow, held};
-pub use measured::Measured;
+pub use costs::{EndPlace, MeasuredCosts, MessageCost};
 pub use needed::{NeededCosts, needed};
-pub use prediction::{Basis, Change, FlowPrediction, PredictOptions, Prediction, ProcessPrediction, predict};
-pub use size_line::{SizeFit, SizeLine, SizeSegment};
+pub use prediction::{FlowPrediction, Limit, LimitOn, Prediction, ProcessPrediction, predict};

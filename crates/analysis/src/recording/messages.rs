@@ -63,60 +63,10 @@ pub(super) fn messages(communication: &Communication) -> Messages {
     };
     let mut order: Vec<usize> = (0..calls.len()).filter(|index| calls[*index].object.is_some()).collect();
     order.sort_by_key(|index| (at(&calls[*index]), calls[*index].kind == CommunicationKind::Receive));
-    let mut queues: HashMap<(u32, u8), VecDeque<Sent>> = HashMap::new();
+    let mut queues: Queues = HashMap::new();
     let mut found = Messages::default();
     for index in order {
-        let (call, before) = (&calls[index], before[index]);
-        let Some((object, side)) = call.object else { continue };
-        let Some(of) = communication.objects.get(object as usize) else { continue };
-        let other = of.outside[usize::from(1 - side.min(1))];
-        let Some(bytes) = call.bytes else { continue };
-        let message = Message {
-            object,
-            side,
-            from: call.process,
-            to: call.process,
-            bytes,
-            begun_ns: call.from_ns,
-            received_ns: call.until_ns,
-            reads: 0,
-            asked: None,
-            cpus: [call.cpu, None],
-            sender: Before::default(),
-            receiver: Before::default(),
-        };
-        match (call.kind, other) {
-            (CommunicationKind::Send, Some(to)) => {
-                found.all.push(Message { to, reads: 1, sender: before, ..message });
-            }
-            (CommunicationKind::Receive, Some(from)) => found.all.push(Message {
-                from,
-                side: 1 - side,
-                begun_ns: call.until_ns,
-                reads: 1,
-                cpus: [None, call.cpu],
-                asked: call.asked,
-                receiver: before,
-                ..message
-            }),
-            (CommunicationKind::Send, None) => {
-                let sent = Sent {
-                    message: Message { sender: before, ..message },
-                    until_ns: call.until_ns,
-                    left: bytes,
-                };
-                queues.entry((object, side)).or_default().push_back(sent);
-            }
-            (CommunicationKind::Receive, None) => {
-                let queue = queues.entry((object, 1 - side)).or_default();
-                let missed = if of.boundaries == Boundaries::None { missed(queue, call, bytes) } else { 0 };
-                if missed > 0 {
-                    *found.unreceived.entry(object).or_default() += missed;
-                }
-                receive(queue, call, before, of.boundaries, bytes, &mut found.all);
-            }
-            (CommunicationKind::Wait, _) => {}
-        }
+        found.take(communication, &calls[index], before[index], &mut queues);
     }
     let received: HashSet<(u32, u8)> =
         found.all.iter().map(|message| (message.object, message.side)).collect();
@@ -128,6 +78,71 @@ pub(super) fn messages(communication: &Communication) -> Messages {
     }
     found.all.sort_by_key(|message| message.begun_ns);
     found
+}
+
+/// What was sent and not received yet, by object and the side from which it came.
+type Queues = HashMap<(u32, u8), VecDeque<Sent>>;
+
+impl Messages {
+    /// Takes the next call, before which `before` happened.
+    fn take(
+        &mut self,
+        communication: &Communication,
+        call: &CommunicationCall,
+        before: Before,
+        queues: &mut Queues,
+    ) {
+        let (Some((object, side)), Some(bytes)) = (call.object, call.bytes) else { return };
+        let Some(of) = communication.objects.get(object as usize) else { return };
+        let message = message_of(call, (object, side), bytes);
+        match (call.kind, of.outside[usize::from(1 - side.min(1))]) {
+            (CommunicationKind::Send, Some(to)) => {
+                self.all.push(Message { to, reads: 1, sender: before, ..message });
+            }
+            (CommunicationKind::Receive, Some(from)) => self.all.push(Message {
+                from,
+                side: 1 - side,
+                begun_ns: call.until_ns,
+                reads: 1,
+                cpus: [None, call.cpu],
+                asked: call.asked,
+                receiver: before,
+                ..message
+            }),
+            (CommunicationKind::Send, None) => {
+                let message = Message { sender: before, ..message };
+                let sent = Sent { message, until_ns: call.until_ns, left: bytes };
+                queues.entry((object, side)).or_default().push_back(sent);
+            }
+            (CommunicationKind::Receive, None) => {
+                let queue = queues.entry((object, 1 - side)).or_default();
+                let missed = if of.boundaries == Boundaries::None { missed(queue, call, bytes) } else { 0 };
+                if missed > 0 {
+                    *self.unreceived.entry(object).or_default() += missed;
+                }
+                receive(queue, call, before, of.boundaries, bytes, &mut self.all);
+            }
+            (CommunicationKind::Wait, _) => {}
+        }
+    }
+}
+
+/// A message that `call` sends or receives, with what is known by that alone.
+fn message_of(call: &CommunicationCall, (object, side): (u32, u8), bytes: u64) -> Message {
+    Message {
+        object,
+        side,
+        from: call.process,
+        to: call.process,
+        bytes,
+        begun_ns: call.from_ns,
+        received_ns: call.until_ns,
+        reads: 0,
+        asked: None,
+        cpus: [call.cpu, None],
+        sender: Before::default(),
+        receiver: Before::default(),
+    }
 }
 
 /// Takes out of `queue` what was received before, unrecorded: who got less than was asked for has got all that was sent before the

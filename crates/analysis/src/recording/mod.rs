@@ -11,6 +11,7 @@ mod held_back;
 mod messages;
 mod scenario;
 mod split;
+mod summarised;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -1,22 +1,19 @@
 //! From flows to the scenario: names, mixes, shares of the time. What cannot be in a scenario is said in it.
 
-use super::channels::{Exchange, Talk, channels};
+use super::channels::{Talk, channels};
 use super::flows::{FlowDraft, find_causes, flows, of_begun, of_served};
-use super::held_back::held_back;
 use super::messages::{Message, messages};
 use super::split::{OF_THREAD, split};
+use super::summarised::{flow, reply_bytes};
 use super::threads::before;
 use super::unseen::Unseen;
 use model::card::{Card, CardKind, Framing};
 use model::communication::{Communication, CommunicationKind};
-use model::params::EPOLL_ROOM;
-use model::scenario::{Begin, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording, Scenario};
-use model::units::{Nanoseconds, Size};
-use model::{Invalid, Spec, Workload};
+use model::scenario::{Flow, Process, RecordedProcess, Recording, Scenario};
+use model::units::Size;
+use model::{Invalid, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A recorded mix has at most so many values.
-const MOST_VALUES: usize = 12;
 /// Names are cut to this, which leaves room for a number after them.
 const LONGEST_NAME: usize = 24;
 
@@ -253,143 +250,4 @@ fn busiest(communication: &Communication, drafts: Vec<FlowDraft>, unseen: &mut U
     }
     let mut at = 0..;
     drafts.into_iter().filter(|_| at.next().is_some_and(|at| kept.contains(&at))).collect()
-}
-
-/// The length of the answer. Answers that follow each other are one in a stream; elsewhere one message is the answer, the largest.
-fn reply_bytes(exchange: &Exchange, framing: Framing) -> u64 {
-    let bytes = exchange.replies.iter().map(|reply| reply.bytes);
-    if framing == Framing::Stream { bytes.sum() } else { bytes.max().unwrap_or_default() }
-}
-
-/// The flow that `draft` is.
-fn flow(
-    draft: &FlowDraft,
-    (from, to): (usize, usize),
-    name: String,
-    communication: &Communication,
-    cards: &[Card],
-) -> Result<Flow, Invalid> {
-    let mechanism = Spec::parse(&draft.mechanism, cards)
-        .unwrap_or_else(|_| Spec::plain(draft.mechanism.split(':').next().unwrap_or_default()));
-    let framing =
-        cards.iter().find(|card| card.name == mechanism.name).map_or(Framing::Stream, |card| card.framing);
-    let seconds = communication.seconds().max(1e-9);
-    let count = draft.count();
-    let all: Vec<&Message> = draft.messages().collect();
-    let way = match communication.processes[draft.from as usize].watches_for_room {
-        true => EPOLL_ROOM,
-        false => "epoll",
-    };
-    let mechanism = if are_polled(&all) { mechanism.waiting(way, cards) } else { mechanism };
-    let partial = all.iter().filter(|message| message.reads > 1).count() as f64 / all.len().max(1) as f64;
-    // A process waits where it sends and where it receives.
-    let waits = |process: u32| {
-        let sending =
-            all.iter().filter(|message| message.from == process).map(|message| message.sender.waited_ns);
-        let receiving =
-            all.iter().filter(|message| message.to == process).map(|message| message.receiver.waited_ns);
-        (sending.sum::<u64>() + receiving.sum::<u64>()) as f64 / 1e9 / seconds
-    };
-    let sizes = |bytes: Vec<u64>| Mix::summarised(bytes.into_iter().map(Size).collect(), MOST_VALUES);
-    let times = |ns: Vec<u64>| {
-        Mix::summarised(ns.into_iter().map(Nanoseconds).collect(), MOST_VALUES)
-            .unwrap_or_else(|| Mix::only(Nanoseconds(0)))
-    };
-    let recorded = |round_trip| RecordedFlow {
-        messages: count as u64,
-        per_s: count as f64 / seconds,
-        round_trip,
-        client_waited: waits(draft.from),
-        server_waited: waits(draft.to),
-        partial_reads: partial,
-        on_one_cpu: on_one_cpu(&all),
-        held_back: held_back(draft),
-    };
-    let begin = |thoughts: Vec<u64>| match draft.after {
-        Some((flow, per_message)) => Begin::After { flow, per_message },
-        None if draft.is_paced => Begin::Closed { think_time: times(draft.pauses()) },
-        None => Begin::Closed { think_time: times(thoughts) },
-    };
-    let empty = || Invalid::new(format!("flow {name} has no messages"), "report this bug");
-    let flow = match &draft.talk {
-        Talk::Exchanges(all) => {
-            let each = |of: &dyn Fn(&Exchange) -> u64| all.iter().map(of).collect::<Vec<u64>>();
-            let requests: usize = all.iter().map(|exchange| exchange.requests.len()).sum();
-            let sum = |messages: &[Message], of: fn(&Message) -> u64| messages.iter().map(of).sum::<u64>();
-            // What came before the first request of a recording is not known.
-            let client_work = |exchange: &Exchange| {
-                sum(&exchange.requests, |message| message.sender.work_ns)
-                    + sum(&exchange.replies, |message| message.receiver.work_ns)
-            };
-            let server_work = |exchange: &Exchange| {
-                sum(&exchange.requests, |message| message.receiver.work_ns)
-                    + sum(&exchange.replies, |message| message.sender.work_ns)
-            };
-            let round_trip = |exchange: &Exchange| exchange.ended_ns().saturating_sub(exchange.begun_ns());
-            let thought = |exchange: &Exchange| {
-                exchange.requests.first().map_or(0, |request| request.sender.thought_ns)
-            };
-            let size = all.iter().flat_map(|exchange| &exchange.requests).map(|request| request.bytes);
-            Flow {
-                size: sizes(size.collect()).ok_or_else(empty)?,
-                reply: Some(sizes(each(&|exchange| reply_bytes(exchange, framing))).ok_or_else(empty)?),
-                messages: u32::try_from((requests as f64 / all.len() as f64).round() as u64)
-                    .unwrap_or(1)
-                    .max(1),
-                read: None,
-                begin: begin(each(&thought)),
-                client_work: times(each(&client_work)),
-                server_work: times(each(&server_work)),
-                recorded: Some(recorded(Some(times(each(&round_trip))))),
-                name,
-                from,
-                to,
-                mechanism,
-                fds: 0,
-            }
-        }
-        Talk::Stream(all) => {
-            let each = |of: fn(&Message) -> u64| all.iter().map(of).collect::<Vec<u64>>();
-            Flow {
-                size: sizes(each(|message| message.bytes)).ok_or_else(empty)?,
-                reply: None,
-                messages: 1,
-                read: usual_read(all),
-                begin: begin(each(|message| message.sender.thought_ns)),
-                client_work: times(each(|message| message.sender.work_ns)),
-                server_work: times(each(|message| message.receiver.work_ns)),
-                recorded: Some(recorded(None)),
-                name,
-                from,
-                to,
-                mechanism,
-                fds: 0,
-            }
-        }
-    };
-    Ok(flow)
-}
-
-/// Whether those who receive `messages` wait in poll(2) or the like, and not in the call that receives.
-fn are_polled(messages: &[&Message]) -> bool {
-    let sum = |of: fn(&Message) -> u64| messages.iter().map(|message| of(message)).sum::<u64>();
-    let waited_ns = sum(|message| message.receiver.waited_ns);
-    sum(|message| message.receiver.polled_ns) > waited_ns / 2
-}
-
-/// The share of `messages` that were received on the CPU on which they were sent; `None` where it is not known of any.
-fn on_one_cpu(messages: &[&Message]) -> Option<f64> {
-    let known: Vec<bool> = messages.iter().filter_map(|message| message.is_on_one_cpu()).collect();
-    let together = known.iter().filter(|together| **together).count();
-    (!known.is_empty()).then(|| together as f64 / known.len() as f64)
-}
-
-/// How much the receiver of `messages` asks for most often.
-fn usual_read(messages: &[Message]) -> Option<Size> {
-    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    for asked in messages.iter().filter_map(|message| message.asked) {
-        *counts.entry(asked).or_default() += 1;
-    }
-    let usual = counts.into_iter().max_by_key(|(_, count)| *count)?.0;
-    Some(Size(usual)).filter(|size| *size > Size(0) && *size <= Size::LARGEST)
 }

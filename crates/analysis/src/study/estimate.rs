@@ -256,7 +256,7 @@ fn jackknife(whole: f64, without: &[f64], confidence: f64) -> Option<(f64, f64)>
     half.is_finite().then_some((low, whole + half))
 }
 
-/// The size at which `formula` is best. Its interval reaches over the sizes that cannot be told from it.
+/// The size at which `formula` is best. Its interval reaches over the sizes that cannot be distinguished from it.
 fn peak(selector: &Selector<'_>, formula: &Formula, confidence: f64) -> Result<Number, String> {
     let is_rate = formula.unit().is_ok_and(|unit| unit == Unit::BytesPerS);
     let values = over_sizes(selector, formula)?;

@@ -58,7 +58,7 @@ fn number_cell(selector: &Selector<'_>, of: &Measure) -> EvaluatedCell {
     }
 }
 
-/// The name of the best of `candidates`, with its number, and those that cannot be told from it.
+/// The name of the best of `candidates`, with its number, and those that cannot be distinguished from it.
 fn choice(selector: &Selector<'_>, candidates: &[Candidate], most: bool) -> Result<String, String> {
     let mut measured: Vec<(&Candidate, Estimate)> = Vec::new();
     let mut missing: Vec<(&Candidate, String)> = Vec::new();
@@ -87,7 +87,7 @@ fn choice(selector: &Selector<'_>, candidates: &[Candidate], most: bool) -> Resu
         others.filter(|(other, _)| is_close(other)).map(|(other, _)| other.name.as_str()).collect();
     let unit = best.of.unit().unwrap_or(Unit::Number);
     let close =
-        if close.is_empty() { String::new() } else { format!("; not told from it: {}", close.join(", ")) };
+        if close.is_empty() { String::new() } else { format!("; not distinguished from it: {}", close.join(", ")) };
     let missing: Vec<&str> = missing.iter().map(|(candidate, _)| candidate.name.as_str()).collect();
     let missing =
         if missing.is_empty() { String::new() } else { format!("; not measured: {}", missing.join(", ")) };

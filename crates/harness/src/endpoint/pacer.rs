@@ -10,7 +10,6 @@ use model::pace::Arrivals;
 use model::record::ScheduleSample;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use sys::displace::fill_caches;
 
 /// Paces iterations and times each.
 pub(crate) struct Pacer {
@@ -22,8 +21,8 @@ pub(crate) struct Pacer {
 }
 
 enum Waits {
-    /// For so many ticks after the last iteration, and meanwhile what fills the caches runs, where they are to be cold.
-    ThinkTime(u64, bool),
+    /// For so many ticks after the last iteration.
+    ThinkTime(u64),
     /// Until the next iteration is due.
     Due(Due),
 }
@@ -49,9 +48,7 @@ impl Pacer {
         let now = clock.now();
         let waits = match pace {
             Pace::BackToBack => return None,
-            Pace::ThinkTime(ns) | Pace::ColdThinkTime(ns) => {
-                Waits::ThinkTime(clock.ticks(ns as f64), pace.has_cold_caches())
-            }
+            Pace::ThinkTime(ns) => Waits::ThinkTime(clock.ticks(ns as f64)),
             Pace::Rate(rate) => Waits::Due(Due {
                 interval_ticks: clock.ticks_per_ns() * rate.interval_ns(),
                 distances: distances(rate.arrivals, seed),
@@ -68,7 +65,7 @@ impl Pacer {
     /// How long the schedule was and how late its last iteration began; `None` without a schedule.
     pub(crate) fn schedule(&self) -> Option<ScheduleSample> {
         match &self.waits {
-            Waits::ThinkTime(..) => None,
+            Waits::ThinkTime(_) => None,
             Waits::Due(due) => Some(ScheduleSample {
                 span_ns: self.clock.ns(due.due_ticks as u64),
                 late_ns: self.clock.ns(due.late_ticks.last().copied().unwrap_or(0)),
@@ -82,9 +79,7 @@ impl Pacer {
 pub(crate) fn wall_ns(pace: Pace, iteration_ns: f64) -> f64 {
     match pace {
         Pace::BackToBack => iteration_ns,
-        Pace::ThinkTime(think_time_ns) | Pace::ColdThinkTime(think_time_ns) => {
-            iteration_ns + think_time_ns as f64
-        }
+        Pace::ThinkTime(think_time_ns) => iteration_ns + think_time_ns as f64,
         Pace::Rate(rate) => iteration_ns.max(rate.interval_ns()),
     }
 }
@@ -131,12 +126,9 @@ impl Watch for Pacer {
     #[inline(always)]
     fn before(&mut self) {
         match &mut self.waits {
-            Waits::ThinkTime(ticks, has_cold_caches) => {
+            Waits::ThinkTime(ticks) => {
                 let idle_since = self.clock.now();
-                if *has_cold_caches {
-                    fill_caches();
-                }
-                self.began = self.clock.now();
+                self.began = idle_since;
                 while Clock::ticks_between(idle_since, self.began) < *ticks {
                     std::hint::spin_loop();
                     self.began = self.clock.now();
@@ -189,15 +181,13 @@ mod tests {
     #[test]
     fn a_think_time_is_no_part_of_an_iteration() {
         let clock = Clock::new(ClockSource::MonotonicRaw);
-        for pace in [Pace::ThinkTime(2_000_000), Pace::ColdThinkTime(2_000_000)] {
-            let start = clock.now();
-            let pacer = paced(pace, 10, |_| {});
-            assert!(clock.ns_between(start, clock.now()) >= 20e6);
-            assert_eq!(pacer.ticks.len(), 10);
-            assert!(pacer.schedule().is_none());
-            // The fastest is not disturbed by other load, and holds none of the 2 ms of the think time.
-            assert!(*pacer.ticks.iter().min().unwrap() < 1_000_000);
-        }
+        let start = clock.now();
+        let pacer = paced(Pace::ThinkTime(2_000_000), 10, |_| {});
+        assert!(clock.ns_between(start, clock.now()) >= 20e6);
+        assert_eq!(pacer.ticks.len(), 10);
+        assert!(pacer.schedule().is_none());
+        // The fastest is not disturbed by other load, and holds none of the 2 ms of the think time.
+        assert!(*pacer.ticks.iter().min().unwrap() < 1_000_000);
     }
 
     #[test]

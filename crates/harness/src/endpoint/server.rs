@@ -15,7 +15,6 @@ use crate::protocol::phase::{Iterations, Phase, PhaseKind, ServerPhase};
 use model::speed::SpeedReading;
 use model::{EndpointRole, Workload};
 use std::ops::Range;
-use sys::displace::fill_caches;
 use sys::usage::of_this_thread;
 
 /// What is between a message and its answer in iterations that are not timed.
@@ -167,17 +166,10 @@ impl<'a> Server<'a> {
         Ok(ServerPhase { observation: Some(probe.observation()?), ..ServerPhase::default() })
     }
 
-    /// The server's side of timed iterations, each with the delay that is injected in it. Where their caches are to be cold, it
-    /// fills them before it waits for each.
-    fn timed(&mut self, mut iterations: Range<u64>) -> Result<(), LoopError> {
-        let (workload, delay) = (self.session.workload(), self.delay);
-        if !self.session.orders.case.pace.has_cold_caches() {
-            return self.endpoint.run(workload, iterations, Between::Delay(delay));
-        }
-        iterations.try_for_each(|iteration| {
-            fill_caches();
-            self.endpoint.run(workload, iteration..iteration + 1, Between::Delay(delay))
-        })
+    /// The server's side of timed iterations, each with the delay that is injected in it.
+    fn timed(&mut self, iterations: Range<u64>) -> Result<(), LoopError> {
+        let delay = self.delay;
+        self.endpoint.run(self.session.workload(), iterations, Between::Delay(delay))
     }
 
     /// The server's side of `iterations`; `between` runs after each message and before its answer.

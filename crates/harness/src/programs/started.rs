@@ -6,6 +6,7 @@ use crate::clock::Timer;
 use exchange::{Calls, Ended, Launched, Observed, ProgramExchanges, ProgramUsage, Sockets};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
+use rustix::process::Pid;
 use std::ffi::OsString;
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpStream};
@@ -54,6 +55,17 @@ pub struct ProgramRun {
     pub output: String,
 }
 
+/// A run that has not begun.
+#[derive(Debug)]
+pub struct PreparedRun(Running);
+
+impl PreparedRun {
+    /// The process whose child, and its children, will be the command.
+    pub fn parent(&self) -> Pid {
+        self.0.launched.guard_pid()
+    }
+}
+
 /// A program that runs, with what it prints.
 #[derive(Debug)]
 struct Running {
@@ -96,6 +108,12 @@ impl<'a> StartedProgram<'a> {
     }
 
     fn launch(&self, command: &[OsString]) -> Result<Running, Failure> {
+        let running = self.prepare(command)?;
+        running.launched.start()?;
+        Ok(running)
+    }
+
+    fn prepare(&self, command: &[OsString]) -> Result<Running, Failure> {
         let name = command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
         let [(output, theirs), (errors, their_errors)] = [kept_output(&name)?, kept_output(&name)?];
         let calls = match &self.sockets {
@@ -103,7 +121,6 @@ impl<'a> StartedProgram<'a> {
             None => Calls::Free,
         };
         let launched = Launched::prepare(command, calls, theirs, their_errors)?;
-        launched.start()?;
         Ok(Running { name, launched, output, errors })
     }
 
@@ -180,9 +197,19 @@ impl<'a> StartedProgram<'a> {
 
     /// Runs the command once.
     pub fn run(&self) -> Result<ProgramRun, StartError> {
+        self.run_prepared(self.prepare_run()?)
+    }
+
+    /// Prepares a run of the command, which does not begin yet.
+    pub fn prepare_run(&self) -> Result<PreparedRun, StartError> {
+        Ok(PreparedRun(self.prepare(&self.programs.command)?))
+    }
+
+    /// Has it begin, and waits until it has ended.
+    pub fn run_prepared(&self, PreparedRun(running): PreparedRun) -> Result<ProgramRun, StartError> {
         let before = self.used_by_servers();
         let timer = Timer::start();
-        let running = self.launch(&self.programs.command)?;
+        running.launched.start()?;
         let ended = self.ended(&running)?;
         let wall_ns = u64::try_from(timer.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if !ended.status.success() {
@@ -196,6 +223,11 @@ impl<'a> StartedProgram<'a> {
             usage.peak_bytes += server.peak_bytes;
         }
         Ok(ProgramRun { wall_ns, usage, output: running.said() })
+    }
+
+    /// The processes whose children, and theirs, are the servers.
+    pub fn server_parents(&self) -> Vec<Pid> {
+        self.servers.iter().map(|server| server.launched.guard_pid()).collect()
     }
 
     fn used_by_servers(&self) -> Vec<ProgramUsage> {

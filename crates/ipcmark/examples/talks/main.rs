@@ -24,7 +24,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 use sys::shared_memory::SharedMemory;
-use waiting_streams::{Polling, WatchingForRoom};
+use waiting_streams::Polling;
 use working::Working;
 
 /// The memory of a word on which processes sleep.
@@ -65,7 +65,6 @@ fn main() {
             });
         }
         Ok("polls") => pair("answer-polling", |stream| ask(Polling(stream))),
-        Ok("watches-for-room") => pair("answer-polling", |stream| ask(WatchingForRoom::new(stream))),
         Ok("works") => pair("answer-working", |stream| ask_times(Working::new(stream), WORKED_REQUESTS)),
         Ok("answer-working") => {
             answer(Working::new(UnixStream::from(std::io::stdin().lock().try_clone_fd())));

@@ -130,7 +130,7 @@ pub struct TryArguments {
 #[derive(Debug, Args)]
 #[command(after_help = examples::PREDICT, after_long_help = with_codes(examples::PREDICT))]
 pub struct PredictArguments {
-    /// Scenario file
+    /// Scenario file that 'ipcmark record' made
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
     /// Exchange the mechanism of a flow, as FLOW=MECHANISM or FLOW=MECHANISM:key=value,…, or of flows with such names, as
@@ -140,26 +140,12 @@ pub struct PredictArguments {
     /// Results file of this machine with the costs of the mechanisms; repeat for several
     #[arg(long = "costs", value_name = "FILE")]
     pub costs: Vec<PathBuf>,
-    /// Measure the cases that are needed and are not in these files first, for at most this long
-    #[arg(long, value_name = "DURATION", value_parser = parse_some_time)]
-    pub measure: Option<Duration>,
-    /// Then replay the scenario before and after, interleaved, for this long, 10s if no time is given, and say whether the
-    /// prediction held; what is before is taken from the replay
-    #[arg(
-        long,
-        value_name = "DURATION",
-        value_parser = parse_some_time,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "10s"
-    )]
-    pub check: Option<Duration>,
+    /// Time that measuring what is not in these files may take
+    #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "30s", allow_hyphen_values = true)]
+    pub time: Duration,
     /// Kill a trial that goes this long without a report
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub timeout: Duration,
-    /// The same number gives the same prediction
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
     #[command(flatten)]
     pub answer: FormatOption,
 }

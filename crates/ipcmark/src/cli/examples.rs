@@ -69,9 +69,9 @@ Examples:
 
 pub(super) const PREDICT: &str = "\
 Examples:
-  ipcmark predict app.toml --set query=pipe --measure 60s   measures what it needs
+  ipcmark predict app.toml --set query=pipe                 measures what it needs
   ipcmark predict app.toml --set query=pipe --costs x.jsonl from a results file
-  ipcmark predict app.toml --set 'query-*=pipe' --measure 60s --check";
+  ipcmark predict app.toml --set 'query-*=unix-stream'      all such flows";
 
 pub(super) const ADVISE: &str = "\
 Examples:

@@ -1,121 +1,83 @@
-//! `ipcmark predict`: from the scenario and the exchanges to the costs, the prediction, and whether a replay shows the same.
+//! `ipcmark predict`: from a recorded scenario and the exchanges to what messages cost, and the bounds of what that can give.
 
 use crate::cli::PredictArguments;
 use crate::exit::{Error, Exit};
-use crate::measuring::measure_until;
+use crate::measuring::measure;
 use crate::output::{show_answer, style};
 use crate::planning::plan_here;
-use crate::replay_failure::failure;
 use crate::results_file;
 use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
-use analysis::predict::{Measured, MeasuredCosts, NeededCosts, PredictOptions, held, needed, predict};
-use harness::coordinator::replay::{self, ReplayBounds};
-use harness::coordinator::trial_error::TrialError;
-use model::block::Block;
-use model::floor::CONTEXT_SWITCH;
+use analysis::predict::{MeasuredCosts, NeededCosts, needed, predict};
 use model::plan::Plan;
 use model::record::{Host, Record};
-use model::scenario::{Behaviour, Flow};
-use model::{Case, Endpoints, Invalid, Percent, Scenario};
+use model::scenario::Flow;
+use model::{Endpoints, Invalid, Percent, Scenario};
 use std::path::Path;
-use std::time::Duration;
 use sys::Failure;
 
 /// How precise costs need to be: what an exchange saves is a tenth of a round trip, and wanted to within a tenth of that.
 const PRECISION: Percent = Percent(0.005);
-/// The same of cases that are before the exchange what they are after it: their time is better given to the others.
-const ROUGH_PRECISION: Percent = Percent(0.02);
 /// How many missing cases a refusal names.
 const NAMED: usize = 4;
 
-/// Predicts what the exchanges give.
+/// Predicts what the exchanges can give.
 pub fn run(arguments: PredictArguments) -> Result<Exit, Error> {
     let before = read(&arguments.scenario)?;
     let after = exchanged(&before, &arguments.exchanges)?;
+    refuse_unrecorded([&before, &after], &arguments.scenario)?;
     refuse_held_back(&before)?;
-    if arguments.check.is_some() {
-        [&before, &after].into_iter().try_for_each(replay::check)?;
-    }
     let host = harness::host::facts::read(Path::new("/"));
     let cpus: Vec<u32> = host.topology.cpus.iter().map(|cpu| cpu.id).collect();
     let needs = needed([&before, &after], cpus.len());
-    let needs = match arguments.check {
-        // Of a replay it is not seen where its processes were.
-        Some(_) => needs,
-        None => needs.placed_as(&Measured::recorded(&before)),
-    };
-    let runs = runs(&arguments)?;
     let mut costs = MeasuredCosts::default();
-    runs.iter().for_each(|records| costs.add_run(records));
-    let missing = needs.missing(&costs);
-    let time = arguments.measure.filter(|_| !missing.is_empty());
-    if time.is_none() {
-        refuse_missing(&missing, &remedy(&needs, arguments.measure))?;
+    for path in &arguments.costs {
+        costs.add_run(&results_file::read(path)?.records);
     }
-    let session = (time.is_some() || arguments.check.is_some()).then(RunSession::open).transpose()?;
-    if let Some((time, session)) = time.zip(session.as_ref()) {
-        let plan = missing_plan(&needs, &runs.concat(), &host);
+    if !needs.missing(&costs).is_empty() {
+        let session = RunSession::open()?;
+        let plan = missing_plan(&needs, &costs, &host);
         let trials = session.trials(false, arguments.timeout, None);
-        let asked = |case: &Case| if needs.tells_the_change(case) { PRECISION } else { ROUGH_PRECISION };
-        let records = measure_until(&plan, &trials, time, PRECISION.into(), |rules, case, samples| {
-            rules.ends_early_at(asked(case), case, samples)
-        });
+        let records = measure(&plan, &trials, arguments.time, PRECISION.into());
         costs.add_run(&records);
         if session.is_stopped() {
             return Ok(Exit::Interrupted);
         }
         refuse_missing(&needs.missing(&costs), &why(&plan, &records))?;
     }
-    let replays = arguments.check.zip(session.as_ref());
-    let replays = replays.map(|(time, session)| session.replays(time, arguments.timeout));
-    let replayed = replays.map(|bounds| replayed(&bounds, [&before, &after])).transpose()?.flatten();
-    if session.as_ref().is_some_and(RunSession::is_stopped) {
-        return Ok(Exit::Interrupted);
-    }
-    let measured = replayed.as_ref().and_then(|[before, _]| Measured::replayed(&before.concat()));
-    let measured = measured.unwrap_or_else(|| Measured::recorded(&before));
-    let options = PredictOptions { seed: arguments.seed, ..PredictOptions::default() };
-    let prediction = predict(&before, &after, &costs, &measured, &cpus, options);
-    let held = replayed.map(|trials| held(&prediction, [&before, &after], &trials));
-    let text = report::prediction(&prediction, held.as_ref(), &style());
-    let document = serde_json::json!({ "prediction": prediction, "held": held });
+    let prediction = predict(&before, &after, &costs, &cpus).ok_or_else(|| {
+        let object = arguments.scenario.display().to_string();
+        Failure::new("predict", object, "its recording has no CPU times", "record it again")
+    })?;
+    let text = report::prediction(&prediction, &style());
+    let document = serde_json::json!({ "prediction": prediction });
     show_answer(arguments.answer.format, &text, &document, &["prediction", "flows"])?;
     Ok(Exit::Success)
 }
 
-/// The slices of each trial of both scenarios, which are replayed in turn; `None` where a signal ended that.
-fn replayed(
-    bounds: &ReplayBounds<'_>,
-    scenarios: [&Scenario; 2],
-) -> Result<Option<[Vec<Vec<Behaviour>>; 2]>, Failure> {
-    match replay::replay_both(scenarios, bounds) {
-        Ok(both) => Ok(Some(both.map(|replayed| replayed.trials))),
-        Err(TrialError::Interrupted) => Ok(None),
-        Err(error) => Err(failure(&error)),
-    }
-}
-
-/// The records of each file with costs.
-fn runs(arguments: &PredictArguments) -> Result<Vec<Vec<Record>>, Error> {
-    arguments.costs.iter().map(|path| Ok(results_file::read(path)?.records)).collect()
-}
-
-/// The plan of the cases that are needed and of which there is no record. Of their floors it has what tells the cost of sleep; the others
-/// tell nothing of a scenario, and would take as much time as the cases do.
-fn missing_plan(needs: &NeededCosts, records: &[Record], host: &Host) -> Plan {
-    let planned = |blocks: &[Block]| plan_here(blocks, Endpoints::default(), &host.topology);
-    let mut plan = planned(&needs.blocks());
-    let floors = std::mem::take(&mut plan.floors);
-    plan.cases.extend(floors.into_iter().filter(|floor| floor.spec.name == CONTEXT_SWITCH));
-    for (block, work) in needs.worked() {
-        plan.cases.extend(planned(&[block]).injected(work).cases);
-    }
-    plan.cases.retain(|case| records.iter().all(|record| record.case != *case || record.samples.is_empty()));
+/// The plan of the cases that are needed and that `costs` lack.
+fn missing_plan(needs: &NeededCosts, costs: &MeasuredCosts, host: &Host) -> Plan {
+    let mut plan = plan_here(&needs.blocks(), Endpoints::default(), &host.topology);
+    plan.floors.clear();
+    plan.cases.retain(|case| !costs.has(case));
     plan
 }
 
-/// Refuses a scenario with a flow that waits for acknowledgements: no measured case waits so, and what is simulated would not either.
+/// Refuses a scenario of which it is not known how it does.
+fn refuse_unrecorded([before, after]: [&Scenario; 2], path: &Path) -> Result<(), Invalid> {
+    let mut flows = before.flows.iter().zip(&after.flows);
+    let is_known = flows.all(|(old, new)| old.mechanism == new.mechanism || old.recorded.is_some())
+        && before.processes.iter().any(|process| process.recorded.is_some());
+    if is_known {
+        return Ok(());
+    }
+    Err(Invalid::new(
+        format!("{} was not recorded: nobody knows its rates and CPU times", path.display()),
+        format!("'ipcmark replay {} --against FLOW=MECHANISM' measures a design", path.display()),
+    ))
+}
+
+/// Refuses a scenario with a flow that waits for acknowledgements: no measured case waits so.
 fn refuse_held_back(scenario: &Scenario) -> Result<(), Invalid> {
     let held = |flow: &&Flow| flow.recorded.as_ref().is_some_and(|recorded| recorded.held_back.is_some());
     match scenario.flows.iter().find(held) {
@@ -141,21 +103,6 @@ fn refuse_missing(missing: &[String], remedy: &str) -> Result<(), Invalid> {
     Err(Invalid::new(format!("the prediction needs measured cases that are missing: {named}{more}"), remedy))
 }
 
-/// How the missing cases can be had.
-fn remedy(needs: &NeededCosts, tried: Option<Duration>) -> String {
-    let mut mechanisms: Vec<String> =
-        needs.blocks().iter().flat_map(|block| &block.specs).map(ToString::to_string).collect();
-    mechanisms.dedup();
-    match tried {
-        Some(_) => "give --measure more time".to_owned(),
-        None => format!(
-            "--measure 60s measures them; or name a results file that has them with --costs, as 'ipcmark run {} -w latency,throughput -p \
-             same-core,same-llc,unpinned -o FILE' makes",
-            mechanisms.join(" ")
-        ),
-    }
-}
-
 /// Why cases are missing after they were to be measured.
 fn why(plan: &Plan, records: &[Record]) -> String {
     let dropped = plan.dropped.iter().map(|dropped| format!("{}: {}", dropped.case, dropped.reason));
@@ -164,5 +111,5 @@ fn why(plan: &Plan, records: &[Record]) -> String {
         _ => None,
     });
     let reasons: Vec<String> = dropped.chain(failed).take(NAMED).collect();
-    if reasons.is_empty() { "give --measure more time".to_owned() } else { reasons.join("\n  ") }
+    if reasons.is_empty() { "give it more --time".to_owned() } else { reasons.join("\n  ") }
 }

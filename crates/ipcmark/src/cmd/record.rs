@@ -78,7 +78,7 @@ fn not_known_by(by: RecordBy) -> Option<&'static str> {
              was not recorded: none of that is in a flow; --by bpf tells it",
         ),
         RecordBy::Ptrace => Some(
-            "by ptrace, every call is many times slower, and CPU time and sleep are not told apart: work is the time outside of calls, \
+            "by ptrace, every call is many times slower, and CPU time and sleep are not distinguished: work is the time outside of calls, \
              and what recording cost is not known. Nor is to what descriptors refer that a process with several threads has from \
              before, from a path, socket(2) or accept(2), and who has the other end of what was not recorded; --by bpf tells it",
         ),

@@ -6,9 +6,10 @@ use crate::output::{check_page, show_answer, style, write_page};
 use crate::progress::{Doing, Progress};
 use crate::session::watch_signals;
 use crate::try_metric::{measures, values};
+use crate::try_recording::recorded_run;
 use crate::try_request::TryRequest;
 use analysis::tried::{
-    Tried, TriedMeasure, TriedStart, VariantName, filter_ratio, is_known, needs, runs_per_start, variants_of,
+    Tried, TriedConnection, TriedMeasure, TriedStart, VariantName, filter_ratio, is_known, needs, runs_per_start, variants_of,
     whole_passes,
 };
 use exchange::{Observed, ProgramExchange, ProgramExchanges, candidates};
@@ -38,6 +39,8 @@ struct Trying<'a> {
     run_ns: Vec<f64>,
     /// What could not be kept from the program.
     not_kept: BTreeMap<String, u64>,
+    /// What the connections of each variant did in the run that warmed it up first; nothing once that could not be recorded.
+    connections: Option<BTreeMap<usize, Vec<TriedConnection>>>,
 }
 
 /// Tries the exchanges, and shows what they change.
@@ -57,6 +60,7 @@ pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
         start_ns: Vec::new(),
         run_ns: Vec::new(),
         not_kept: BTreeMap::new(),
+        connections: Some(BTreeMap::new()),
     };
     let ended = trying.try_all();
     match ended {
@@ -166,7 +170,7 @@ impl Trying<'_> {
         let started = StartedProgram::new(&self.request.programs, &kind, self.stop)?;
         if has_servers {
             // The first run after a start warms it up.
-            started.run()?;
+            self.warm_up(variant, &started)?;
         }
         let mut start_ns = starting.elapsed().as_nanos() as f64;
         // Without servers each run is a start of its own.
@@ -183,6 +187,20 @@ impl Trying<'_> {
         start_ns += ending.elapsed().as_nanos() as f64;
         self.start_ns.push(start_ns);
         self.starts.push(TriedStart { variant, pass, runs });
+        Ok(())
+    }
+
+    /// Runs the command once, recorded where this variant was not yet.
+    fn warm_up(&mut self, variant: usize, started: &StartedProgram<'_>) -> Result<(), StartError> {
+        let is_recorded = |known: &BTreeMap<usize, Vec<TriedConnection>>| known.contains_key(&variant);
+        if variant == self.free() || self.connections.as_ref().is_none_or(is_recorded) {
+            started.run()?;
+            return Ok(());
+        }
+        match (recorded_run(started)?, &mut self.connections) {
+            (Some(found), Some(known)) => drop(known.insert(variant, found)),
+            _ => self.connections = None,
+        }
         Ok(())
     }
 
@@ -210,7 +228,10 @@ impl Trying<'_> {
 
     fn tried(&self) -> Tried {
         let margin = self.request.margin;
-        let variants = variants_of(&self.measures, &self.names(), &self.starts, margin);
+        let mut variants = variants_of(&self.measures, &self.names(), &self.starts, margin);
+        for (variant, connections) in self.connections.iter().flatten() {
+            variants[*variant].connections.clone_from(connections);
+        }
         let elapsed_ns = self.timer.elapsed().as_nanos() as f64;
         Tried {
             command: self.request.programs.command_line(),

@@ -219,7 +219,7 @@ fn there_may_be_as_many_processes_and_flows_as_is_said_and_no_more() {
     }
 }
 
-/// Slow: costs are measured, and a simulation with all its draws takes a second or two.
+/// Slow: costs are measured.
 #[test]
 fn what_is_taken_is_predicted_and_advised() {
     let place = Place::new();

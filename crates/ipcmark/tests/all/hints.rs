@@ -63,6 +63,7 @@ fn a_network_without_loopback_is_named_by_the_doctor() {
     assert!(doctor.contains("ip link set lo up"), "{doctor}");
 }
 
+/// Slow: it starts the program and its doctor in three sets of mounts.
 #[test]
 fn posix_objects_that_cannot_be_made_are_named_by_the_doctor() {
     for spec in ["shm-ring:memory=posix", "shm-queue:memory=posix", "shm:memory=posix"] {

@@ -28,3 +28,4 @@ mod soundness;
 mod terminal;
 mod tried;
 mod tutorial;
+mod usual;

@@ -118,14 +118,11 @@ fn requests_are_counted_exactly_by_every_way() {
             ("tcp", "tcp", "tcp:nodelay=off"),
             ("descriptors", "unix-stream", "unix-stream"),
             ("polls", "unix-stream", "unix-stream:wait=epoll"),
-            ("watches-for-room", "unix-stream", "unix-stream:wait=epoll-room"),
         ] {
             if way == "tracepoints" && ["path", "tcp"].contains(&role) {
                 assert_unknown(way, &player(role));
                 continue;
             }
-            let is_room_known = way == "bpf" || role != "watches-for-room";
-            let spec = if is_room_known { spec } else { "unix-stream:wait=epoll" };
             let flow = flow_with_every_request(way, &player(role), mechanism);
             let what = format!("{way}, {role}: {flow:#?}");
             assert_eq!(flow.mechanism.to_string(), spec, "{what}");

@@ -95,6 +95,7 @@ const THROUGH_A_PIPE: &str = r#"
 name = "through a pipe"
 [[process]]
 name = "a"
+recorded = { cpu = 0.9, switches_per_s = 1000, in_calls = 0.5, waited = 0.1 }
 [[process]]
 name = "b"
 [[flow]]
@@ -103,6 +104,7 @@ from = "a"
 to = "b"
 mechanism = "pipe"
 size = "64K"
+recorded = { messages = 1000, per_s = 1000, client_waited = 0.1, server_waited = 0.5, partial_reads = 0 }
 "#;
 
 /// Slow: it measures by every command that shows a rate, long enough for a host that is busy.
@@ -150,7 +152,7 @@ pub fn a_pipe_that_is_smaller_than_usual_is_told_of_wherever_its_rate_is() {
         "advise --pattern stream --size 64K pipe --time 20s",
         "explain pipe -s 64K -w throughput -p unpinned --probes counters --time 5s",
         "explain pipe -s 64K -w throughput -p unpinned --against unix-stream --time 20s",
-        "predict scenario.toml --set all=unix-stream --measure 15s",
+        "predict scenario.toml --set all=unix-stream --time 15s",
     ];
     fs::write(place.path("scenario.toml"), THROUGH_A_PIPE).unwrap();
     let others = others.map(|words| as_lodger(&words.split(' ').collect::<Vec<_>>()));

@@ -173,6 +173,7 @@ fn switches_of_sample(results: &Results, mechanism: &str) {
     assert!(switches >= ITERATIONS - 1, "{mechanism}: {switches} switches in {ITERATIONS} iterations");
 }
 
+/// Slow: beside other load it measures again, up to eight times.
 #[test]
 fn an_injected_delay_is_recovered() {
     const DELAY_NS: f64 = 10_000.0;
@@ -406,7 +407,7 @@ fn what_a_session_is_made_of_is_counted() {
 #[test]
 fn an_idle_think_time_is_no_part_of_an_iteration() {
     for (mechanism, think_time, cpus) in
-        [("null", "20ms", "same-core"), ("pipe", "20ms-cold", "same-llc|smt")]
+        [("null", "20ms", "same-core"), ("pipe", "20ms", "same-llc|smt")]
     {
         let place = Place::new();
         let which = [mechanism, "-w", "latency", "-p", cpus, "--think-time", think_time];

@@ -72,7 +72,7 @@ fn no_argument_commands_a_terminal() {
     places(&[], &mut found);
     let joined: Vec<String> = found.iter().map(|words| words.join(" ")).collect();
     for known in
-        ["run", "run --size=", "compare --fail-above=", "suite check", "man --directory=", "predict --check="]
+        ["run", "run --size=", "compare --fail-above=", "suite check", "man --directory=", "predict --costs="]
     {
         assert!(joined.iter().any(|place| place == known), "{known} is not tried: {joined:#?}");
     }

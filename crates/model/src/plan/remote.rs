@@ -139,7 +139,7 @@ impl Plan {
         }
         for size_bytes in sizes(is_sized, block, &entry.support) {
             for &pace in &block.paces {
-                if let Some(reason) = unpaceable(entry.card.kind, workload, pace, None) {
+                if let Some(reason) = unpaceable(entry.card.kind, workload, pace) {
                     self.drop(&entry.spec, workload, &pace.to_string(), reason);
                     continue;
                 }

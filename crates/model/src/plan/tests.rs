@@ -177,21 +177,6 @@ fn iterations_that_are_answered_can_be_paced_and_the_others_are_dropped() {
 }
 
 #[test]
-fn caches_get_cold_only_where_the_server_has_a_cpu_of_its_own() {
-    let of = |places: &[&str]| {
-        let paced = Block {
-            paces: vec![Pace::ColdThinkTime(100_000)],
-            ..block(&["pipe"], &[Workload::Latency], &[1], places)
-        };
-        planned(paced, &cores(2))
-    };
-    assert_eq!(keys(&of(&["same-llc"]).cases), ["pipe latency 1 same-llc think-time=100us-cold"]);
-    let plan = of(&["same-core"]);
-    assert_eq!(plan.dropped[0].case, "pipe latency think-time=100us-cold");
-    assert!(plan.cases.is_empty() && only_reason(&plan).contains("two CPUs"));
-}
-
-#[test]
 fn peers_are_planned_where_they_can_be_and_dropped_with_a_reason_elsewhere() {
     let peers = vec![Peers::Pair, Peers::Pairs(2), Peers::FanIn(2)];
     let of = |row: &str, workload, place: &str| {

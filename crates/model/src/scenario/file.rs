@@ -201,7 +201,7 @@ impl FlowInFile {
             }),
             (None, Some(rate), None) => match Pace::rate(rate).map_err(at("rate"))? {
                 Pace::Rate(rate) => Ok(Begin::Open(rate)),
-                Pace::BackToBack | Pace::ThinkTime(_) | Pace::ColdThinkTime(_) => {
+                Pace::BackToBack | Pace::ThinkTime(_) => {
                     unreachable!("a rate was parsed")
                 }
             },

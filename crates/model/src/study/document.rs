@@ -92,7 +92,7 @@ pub enum StudyCell {
 pub enum OtherCell {
     /// Words, shown as they are.
     Words(String),
-    /// The name of the candidate whose measure is least, with those that cannot be told from it.
+    /// The name of the candidate whose measure is least, with those that cannot be distinguished from it.
     Least(Vec<Candidate>),
     /// The name of the candidate whose measure is greatest.
     Most(Vec<Candidate>),

@@ -1,15 +1,17 @@
 //! From the events of threads to calls on objects: which thread was in which call, for how long it slept in it, and to what
 //! the descriptor referred then. It takes events in the order of time, and opens no probe.
 
+mod effects;
 mod held;
 mod referents;
 mod wake_ups;
 
+use self::effects::EndedCall;
 use super::calls::{CallMeaning, meaning};
 use super::described::DescribedFile;
 use super::descriptors::{Descriptors, Referent};
 use super::holders::{Holder, process_name};
-use super::objects::{CLOEXEC, Objects};
+use super::objects::Objects;
 use super::raw::{RawCall, RawEvent, RawKind};
 use super::record_by::RecordBy;
 use super::thread::{Entered, Thread, ThreadTotals};
@@ -17,24 +19,13 @@ use model::communication::{
     BetweenCalls, Boundaries, CommunicatingProcess, Communication, CommunicationCall, CommunicationKind,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use syscalls::Sysno;
 
 /// More calls are not kept: some 300 MB.
 pub(super) const MOST_CALLS: usize = 3_000_000;
-/// More processes are not told apart.
+/// More processes are not distinguished.
 const MOST_PROCESSES: usize = 1 << 16;
-/// Flags of fcntl(2), recv(2), close_range(2) and futex(2).
-const F_DUPFD: u64 = 0;
-const F_SETFD: u64 = 2;
-const F_DUPFD_CLOEXEC: u64 = 1030;
-const F_SETPIPE_SZ: u64 = 1031;
-const MSG_PEEK: u64 = 2;
-const CLOSE_RANGE_CLOEXEC: u64 = 4;
-const FUTEX_PRIVATE: u64 = 128;
 /// What is said of calls of which that was never known.
 const NEVER_FOUND: &str = "calls are in no flow: it could not be found out to what their descriptors refer";
-/// `EINPROGRESS`: a connection that will be made.
-const IN_PROGRESS: i64 = -115;
 
 /// What was assembled so far.
 pub(super) struct Assembly {
@@ -143,7 +134,7 @@ impl Assembly {
     fn new_process(&mut self, pid: u32, name: String) -> u32 {
         let index = u32::try_from(self.processes.len()).unwrap_or(u32::MAX);
         if self.processes.len() >= MOST_PROCESSES {
-            let what = "there were more processes than are told apart; the later ones count as the first";
+            let what = "there were more processes than are distinguished; the later ones count as the first";
             *self.aside.entry(what.to_owned()).or_default() += 1;
             self.by_pid.insert(pid, 0);
             return 0;
@@ -172,27 +163,7 @@ impl Assembly {
             (thread.pid, thread.on_cpu) = (pid, cpu);
         }
         match what {
-            RawKind::Enter { number, arguments } => {
-                let has_switches = self.has_switches();
-                let thread = self.threads.entry(tid).or_default();
-                if thread.on_since.is_none() {
-                    thread.on_since = Some(at_ns);
-                    thread.off_since = None;
-                }
-                let cpu_ns = thread.cpu(at_ns);
-                if !has_switches {
-                    (thread.cpu_ns, thread.on_since) = (cpu_ns, None);
-                }
-                let asleep_ns = thread.asleep_ns;
-                let entered = Entered { number, arguments, at_ns, cpu_ns, asleep_ns, files: [0; 2] };
-                thread.entered = Some(entered);
-                match meaning(number) {
-                    // It never returns: the thread goes on where the signal came.
-                    Some(CallMeaning::SignalReturn) => self.exit(at_ns, pid, tid, number, 0),
-                    Some(CallMeaning::Signal) => self.begins_to_signal(pid, &entered),
-                    _ => {}
-                }
-            }
+            RawKind::Enter { number, arguments } => self.enter(at_ns, pid, tid, (number, arguments)),
             RawKind::Exit { number, value } => self.exit(at_ns, pid, tid, number, value),
             RawKind::Call(call) => self.ended(at_ns, pid, tid, cpu, call),
             RawKind::Begins(entered) => self.begins_to_signal(pid, &entered),
@@ -216,38 +187,66 @@ impl Assembly {
                 }
                 thread.on_since = Some(at_ns);
             }
-            RawKind::Fork { pid: child, tid: thread } => {
-                if child != pid {
-                    let parent = self.process(pid) as usize;
-                    let name = self.processes[parent].name.clone();
-                    self.new_process(child, name);
-                    if let Some(table) = self.tables.get(&pid).cloned() {
-                        self.tables.insert(child, table);
-                    }
-                }
-                self.threads.insert(thread, Thread::default());
+            RawKind::Fork { pid: child, tid: thread } => self.fork(pid, child, thread),
+            RawKind::Exec { name } => self.exec(pid, name),
+            RawKind::End => self.end(at_ns, pid, tid),
+        }
+    }
+
+    fn fork(&mut self, pid: u32, child: u32, thread: u32) {
+        if child != pid {
+            let parent = self.process(pid) as usize;
+            let name = self.processes[parent].name.clone();
+            self.new_process(child, name);
+            if let Some(table) = self.tables.get(&pid).cloned() {
+                self.tables.insert(child, table);
             }
-            RawKind::Exec { name } => {
-                let process = self.process(pid) as usize;
-                self.processes[process].name = name;
-                self.find_cpus(pid, pid);
-                if let Some(table) = self.tables.get_mut(&pid) {
-                    table.exec();
-                }
-                self.forget_words(pid);
-            }
-            RawKind::End => {
-                if let Some(thread) = self.threads.remove(&tid)
-                    && let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&pid))
-                {
-                    let ran_ns = at_ns.saturating_sub(since.max(self.from_ns));
-                    self.processes[*process as usize].thread(tid).cpu_ns += ran_ns;
-                }
-                if pid == tid {
-                    self.tables.remove(&pid);
-                    self.forget_words(pid);
-                }
-            }
+        }
+        self.threads.insert(thread, Thread::default());
+    }
+
+    fn exec(&mut self, pid: u32, name: String) {
+        let process = self.process(pid) as usize;
+        self.processes[process].name = name;
+        self.find_cpus(pid, pid);
+        if let Some(table) = self.tables.get_mut(&pid) {
+            table.exec();
+        }
+        self.forget_words(pid);
+    }
+
+    fn end(&mut self, at_ns: u64, pid: u32, tid: u32) {
+        if let Some(thread) = self.threads.remove(&tid)
+            && let (Some(since), Some(process)) = (thread.on_since, self.by_pid.get(&pid))
+        {
+            let ran_ns = at_ns.saturating_sub(since.max(self.from_ns));
+            self.processes[*process as usize].thread(tid).cpu_ns += ran_ns;
+        }
+        if pid == tid {
+            self.tables.remove(&pid);
+            self.forget_words(pid);
+        }
+    }
+
+    fn enter(&mut self, at_ns: u64, pid: u32, tid: u32, (number, arguments): (u32, [u64; 4])) {
+        let has_switches = self.has_switches();
+        let thread = self.threads.entry(tid).or_default();
+        if thread.on_since.is_none() {
+            thread.on_since = Some(at_ns);
+            thread.off_since = None;
+        }
+        let cpu_ns = thread.cpu(at_ns);
+        if !has_switches {
+            (thread.cpu_ns, thread.on_since) = (cpu_ns, None);
+        }
+        let asleep_ns = thread.asleep_ns;
+        let entered = Entered { number, arguments, at_ns, cpu_ns, asleep_ns, files: [0; 2] };
+        thread.entered = Some(entered);
+        match meaning(number) {
+            // It never returns: the thread goes on where the signal came.
+            Some(CallMeaning::SignalReturn) => self.exit(at_ns, pid, tid, number, 0),
+            Some(CallMeaning::Signal) => self.begins_to_signal(pid, &entered),
+            _ => {}
         }
     }
 
@@ -301,121 +300,7 @@ impl Assembly {
             bytes: None,
             asked: None,
         };
-        self.mean(pid, meaning, &entered, value, call);
-    }
-
-    /// Does what a call that returned `value` means.
-    fn mean(
-        &mut self,
-        pid: u32,
-        meaning: CallMeaning,
-        entered: &Entered,
-        value: i64,
-        call: CommunicationCall,
-    ) {
-        use CallMeaning as M;
-        let arguments = entered.arguments;
-        let count = u64::try_from(value).ok();
-        let [first, second, third] =
-            [arguments[0], arguments[1], arguments[2]].map(|argument| argument as u32);
-        let new = u32::try_from(value).ok();
-        let closes = |flags: Option<usize>| flags.is_some_and(|at| arguments[at] & CLOEXEC != 0);
-        match meaning {
-            M::Send => self.through(pid, (entered, 0), CommunicationKind::Send, count, &call),
-            M::Receive => {
-                let (peeks, asked) = match entered.number {
-                    number if number == Sysno::read.id() as u32 => (false, Some(arguments[2])),
-                    number if number == Sysno::recvfrom.id() as u32 => {
-                        (arguments[3] & MSG_PEEK != 0, Some(arguments[2]))
-                    }
-                    number if number == Sysno::recvmsg.id() as u32 => (arguments[2] & MSG_PEEK != 0, None),
-                    _ => (false, None),
-                };
-                let count = count.filter(|_| !peeks);
-                let call = CommunicationCall { asked, ..call };
-                self.through(pid, (entered, 0), CommunicationKind::Receive, count, &call);
-            }
-            M::SendAll => {
-                let bytes = count.map(|_| arguments[2]);
-                self.through(pid, (entered, 0), CommunicationKind::Send, bytes, &call);
-            }
-            M::SendMany | M::ReceiveMany => {
-                self.count("messages that sendmmsg and recvmmsg passed are in no flow", count);
-            }
-            M::Move { from, to } => {
-                self.through(pid, (entered, from), CommunicationKind::Receive, count, &call);
-                let call = CommunicationCall { asleep_ns: 0, ..call };
-                self.through(pid, (entered, to), CommunicationKind::Send, count, &call);
-            }
-            M::Wait => self.keep(call),
-            M::QueueSend | M::QueueReceive => {
-                let (kind, side, bytes) = match meaning {
-                    M::QueueSend => (CommunicationKind::Send, 0, count.map(|_| arguments[2])),
-                    _ => (CommunicationKind::Receive, 1, count),
-                };
-                if let Some(object) = self.objects.system_queue(first) {
-                    self.keep(CommunicationCall { kind, object: Some((object, side)), bytes, ..call });
-                }
-            }
-            M::Semaphores => self.count("operations on System V semaphores are in no flow", count.map(|_| 1)),
-            M::Futex if arguments[1] & FUTEX_PRIVATE == 0 => self.futex(pid, entered, value, &call),
-            M::Futex => {}
-            M::Signal if value == 0 => self.signal(pid, entered, &call),
-            M::Signal => {}
-            M::SignalWait if value <= 0 => {}
-            M::SignalWait | M::SignalReturn => self.signalled(pid, &call),
-            M::Uring => {
-                self.count("calls of io_uring_enter: what passes through io_uring is not visible", Some(1));
-            }
-            M::Open { flags } => self.open(pid, new, Referent::Opened, closes(flags)),
-            M::OpenProcess => self.open(pid, new, Referent::Process(first), true),
-            M::Socket => self.open(pid, new, Referent::Unknown, closes(Some(1))),
-            M::Eventfd => self.eventfd(pid, new, closes(Some(1))),
-            M::Pipe { flags } if value == 0 => self.made_pipe(pid, closes(flags)),
-            M::Socketpair if value == 0 => self.made_pair(pid, arguments[1], closes(Some(1))),
-            M::Pipe { .. } | M::Socketpair => {}
-            M::Accept { flags } => {
-                let referent = self.made_connection(pid, entered, new, closes(flags));
-                self.objects.is_server(referent);
-            }
-            M::Connect if value == 0 || value == IN_PROGRESS => {
-                if let Referent::Side(object, side) = self.find_anew(pid, entered) {
-                    self.objects.is_server(Referent::Side(object, 1 - side));
-                }
-            }
-            M::SetOption if value == 0 => {
-                self.find_anew(pid, entered);
-            }
-            M::Connect | M::SetOption => {}
-            M::Close => {
-                let through = Through::Descriptor { pid, fd: first };
-                let lost = self.pending.remove(&through).map_or(0, |calls| calls.len() as u64);
-                self.count(NEVER_FOUND, Some(lost));
-                self.table(pid).close(first, first);
-            }
-            M::CloseRange if value == 0 => match arguments[2] & CLOSE_RANGE_CLOEXEC != 0 {
-                true => self.table(pid).close_later(first, second, true),
-                false => self.table(pid).close(first, second),
-            },
-            M::Duplicate => self.copy(pid, first, new, false),
-            M::DuplicateTo => self.copy(
-                pid,
-                first,
-                new,
-                u64::from(third) & CLOEXEC != 0 && entered.number == Sysno::dup3.id() as u32,
-            ),
-            M::Control => match u64::from(second) {
-                F_DUPFD => self.copy(pid, first, new, false),
-                F_DUPFD_CLOEXEC => self.copy(pid, first, new, true),
-                F_SETPIPE_SZ => {
-                    let referent = self.referent(pid, entered, 0);
-                    count.into_iter().for_each(|bytes| self.objects.set_capacity(referent, bytes as usize));
-                }
-                F_SETFD if value == 0 => self.table(pid).close_later(first, first, third & 1 != 0),
-                _ => {}
-            },
-            M::CloseRange => {}
-        }
+        self.apply(&EndedCall { pid, meaning, entered, value, call });
     }
 
     /// The same call of which it is known to what it refers. The other side of a pipe or a queue is what `kind` says.

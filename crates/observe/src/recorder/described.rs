@@ -13,8 +13,6 @@ pub(super) const PROCESSES: u64 = 0x5049_4446;
 pub(super) struct DescribedFile {
     pub(super) kind: FileKind,
     pub(super) at: Inode,
-    /// Whether epoll(7) wakes who watches it also when there is room to send, at each change.
-    pub(super) is_watched_for_room: bool,
 }
 
 /// An inode, which everybody has who has the file open.

@@ -17,7 +17,6 @@ pub mod privileged;
 mod process_events;
 mod raw;
 mod record_by;
-mod room_watches;
 mod shared_memory;
 mod socket_diagnostics;
 mod socket_params;

@@ -14,7 +14,7 @@ use sys::Failure;
 
 /// `O_CLOEXEC`, which is `SOCK_CLOEXEC` and `EFD_CLOEXEC` too.
 pub(super) const CLOEXEC: u64 = 0o2_000_000;
-/// More objects are not told apart.
+/// More objects are not distinguished.
 const MOST_OBJECTS: usize = 1 << 20;
 /// What a pipe holds by default.
 const PIPE_BYTES: usize = 64 << 10;
@@ -277,7 +277,7 @@ impl Objects {
     fn push(&mut self, mechanism: String, name: String, boundaries: Boundaries, ends: [End; 2]) -> Referent {
         let Some(object) = u32::try_from(self.all.len()).ok().filter(|_| self.all.len() < MOST_OBJECTS)
         else {
-            self.refuse("there were more pipes and sockets than are told apart");
+            self.refuse("there were more pipes and sockets than are distinguished");
             return Referent::Other;
         };
         let mechanism = Some(mechanism);
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     fn file(number: u64, kind: FileKind) -> DescribedFile {
-        DescribedFile { kind, at: Inode { device: 7, number }, is_watched_for_room: false }
+        DescribedFile { kind, at: Inode { device: 7, number } }
     }
 
     fn unix(kind: SocketType, number: u64, peer: Option<u64>) -> DescribedFile {

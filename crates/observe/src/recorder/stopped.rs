@@ -67,7 +67,7 @@ pub(super) fn examine(pid: u32, fd: u32) -> Option<DescribedFile> {
         }
         _ => FileKind::Other { name: link },
     };
-    Some(DescribedFile { kind, at, is_watched_for_room: false })
+    Some(DescribedFile { kind, at })
 }
 
 fn socket(copy: &OwnedFd, inode: u64) -> Option<FileKind> {

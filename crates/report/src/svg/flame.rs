@@ -99,7 +99,7 @@ fn options<'a>(title: &str, subtitle: &str) -> Options<'a> {
     options.subtitle = Some(subtitle.to_owned());
     options.bgcolors = Some(BackgroundColor::Flat(Color::new(255, 255, 255)));
     options.deterministic = true;
-    // Names are told apart by how they begin, and what has not changed is white in a comparison.
+    // Names are distinguished by how they begin, and what has not changed is white in a comparison.
     options.text_truncate_direction = TextTruncateDirection::Right;
     options.stroke_color = StrokeColor::Color(Color::new(200, 205, 210));
     options

@@ -1,4 +1,4 @@
-//! How series look: a colour, a dash and a marker each, so that no two are told apart by colour alone.
+//! How series look: a colour, a dash and a marker each, so that no two are distinguished by colour alone.
 //!
 //! Where the reader chooses among all series of a page, each keeps its style, and those of one mechanism share a colour
 //! ([`LineStyles`]). The lines of one figure have a colour each, as far as there are colours ([`lines`]).

@@ -50,7 +50,7 @@ fn evaluated() -> EvaluatedStudy {
                     false,
                     vec![
                         EvaluatedCell::Words(
-                            "pipes, FIFOs, sockets and so on; not told from it: queues".to_owned(),
+                            "pipes, FIFOs, sockets and so on; not distinguished from it: queues".to_owned(),
                         ),
                         EvaluatedCell::Empty,
                     ],
@@ -134,7 +134,7 @@ Table 20: A call
 
 Table 25: What to use
   connection-oriented, reliable
-    small: pipes, FIFOs, sockets and so on; not told from it: queues
+    small: pipes, FIFOs, sockets and so on; not distinguished from it: queues
 
 Table 1: On its side
      then †
@@ -199,5 +199,5 @@ fn a_wide_terminal_and_colours_say_the_same() {
         &Style { width: 120, color: true, detail: true },
     ));
     assert!(text.contains("\u{1b}[31m  does not hold"), "{text}");
-    assert!(text.contains("not told from it: queues"), "{text}");
+    assert!(text.contains("not distinguished from it: queues"), "{text}");
 }

@@ -82,7 +82,7 @@ pub(crate) fn sentence(answer: &Recommendation) -> String {
         text += &format!(", {}", answer.placement);
     }
     if !unknown.is_empty() {
-        text += &format!("; {} cannot be told from it in this time", some(&unknown));
+        text += &format!("; {} cannot be distinguished from it in this time", some(&unknown));
     }
     if !close.is_empty() {
         text += &format!("; {} {} within 5% of it", some(&close), verb(&close));
@@ -319,7 +319,7 @@ mod tests {
         ];
         assert_eq!(
             sentence(&answer(ranked)),
-            "Take unix-stream: 4.00 µs ±2.0% for a round trip, same-llc; unix-seqpacket cannot be told from it in this time; \
+            "Take unix-stream: 4.00 µs ±2.0% for a round trip, same-llc; unix-seqpacket cannot be distinguished from it in this time; \
              unix-dgram is within 5% of it."
         );
         assert!(sentence(&answer(Vec::new())).starts_with("No mechanism meets this need here"));

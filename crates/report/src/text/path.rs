@@ -155,7 +155,7 @@ fn notes(path: &PathSum) -> Vec<String> {
         );
     }
     if !path.merged.is_empty() {
-        notes.push(format!("Not told apart: {}.", path.merged.join("; ")));
+        notes.push(format!("Not distinguished: {}.", path.merged.join("; ")));
     }
     let tasks = path.tasks.iter().take(TASKS);
     let tasks: Vec<String> =

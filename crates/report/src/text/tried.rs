@@ -2,9 +2,9 @@
 
 use super::grid::Grid;
 use super::layout::{DEEPER, INDENT, Style, finish, grid, section};
-use crate::quantity::{number, percent, rounded_percent, tight_estimate};
+use crate::quantity::{count, number, percent, rounded_percent, tight_estimate, time};
 use crate::words::{clean, wrap};
-use analysis::tried::{Better, Change, MeasureUnit, Tried, TriedNumber, TriedVariant};
+use analysis::tried::{Better, Change, MeasureUnit, Tried, TriedConnection, TriedNumber, TriedVariant};
 use model::estimate::Estimate;
 use model::units::Unit;
 
@@ -17,6 +17,9 @@ pub fn tried(tried: &Tried, style: &Style) -> String {
     let words = sentences(tried).iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER)).collect();
     let mut lines = section(&clean(&tried.command), words, style);
     lines.extend(grid(&numbers(tried), style));
+    if tried.variants.iter().any(|variant| !variant.connections.is_empty()) {
+        lines.extend(grid(&connections(tried), style));
+    }
     finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
 }
 
@@ -115,6 +118,25 @@ fn numbers(tried: &Tried) -> Grid {
     }
 }
 
+/// What went through the connections of each variant.
+fn connections(tried: &Tried) -> Grid {
+    let each = tried.variants.iter().take(1).chain(ranked(tried)).flat_map(|variant| {
+        let title = if variant.exchanges.is_empty() { &variant.title } else { &variant.exchanges[0] };
+        variant.connections.iter().map(move |connection| (title, connection))
+    });
+    let row = |(title, connection): (&String, &TriedConnection)| {
+        let trip = connection.round_trip_ns.and_then(time).unwrap_or_else(|| "-".to_owned());
+        let per_s = count(connection.per_s).unwrap_or_default();
+        (clean(title), vec![clean(&connection.name), clean(&connection.mechanism), per_s, trip])
+    };
+    Grid {
+        heading: "Connections".to_owned(),
+        columns: ["from and to", "through", "a second", "round trip"].map(str::to_owned).to_vec(),
+        rows: each.map(row).collect(),
+        below: vec!["Recorded in one run that warmed each up, which slows it.".to_owned()],
+    }
+}
+
 fn value_of(number: &TriedNumber, value: f64) -> String {
     let unit = match number.measure.unit {
         MeasureUnit::Nanoseconds => Unit::Ns,
@@ -192,6 +214,12 @@ mod tests {
             numbers,
             starts: 24,
             runs: 48,
+            connections: vec![TriedConnection {
+                name: "redis-benchmark-redis-server".to_owned(),
+                mechanism: "unix-stream:wait=epoll".to_owned(),
+                per_s: 41_000.0,
+                round_trip_ns: Some(21_600.0),
+            }],
         };
         Tried {
             command: "redis-benchmark -p 7777 \u{1b}[31m".to_owned(),

@@ -206,7 +206,6 @@ impl StrandOrders<'_> {
     fn in_context<T>(&self, flow: usize, is_server: bool, make: impl FnOnce(&TrialContext<'_>) -> T) -> T {
         let of = &self.shared.scenario.flows[flow];
         let mechanism = of.mechanism.clone();
-        let mechanism = if is_server { registry::of_server(mechanism) } else { mechanism };
         let params = mechanism.params.matched(largest(of));
         let directory: &Path = &self.orders.directory;
         let number = self.orders.number + flow as u64;

@@ -53,12 +53,12 @@ pub(super) fn cpu_split(here: &Here<'_>) -> Option<Finding> {
     let tickless = without_tick(here);
     let sampled: Vec<u32> = here.allowed().into_iter().filter(|cpu| !tickless.contains(cpu)).collect();
     if sampled.is_empty() {
-        let what = "user and system CPU time are told apart at every change of mode";
+        let what = "user and system CPU time are distinguished at every change of mode";
         return Some(Finding::new(Severity::Fine, "cpu-split", what, "both are exact, not only their sum"));
     }
     let every =
         here.host.tick_ns.known().map_or(String::new(), |ns| format!(", every {}", format_ns(*ns as f64)));
-    let what = format!("user and system CPU time are told apart by the tick{every}");
+    let what = format!("user and system CPU time are distinguished by the tick{every}");
     let why = "their sum is exact; the split counts where the process was at each tick, so it is good only over \
                many ticks. A kernel with VIRT_CPU_ACCOUNTING_GEN counts it on CPUs booted with nohz_full=";
     Some(Finding::new(Severity::Limits, "cpu-split", what, why))

@@ -29,7 +29,7 @@ pub(super) fn speed(here: &Here<'_>) -> Option<Finding> {
     }
     let wandering = speeds.iter().filter(|speed| speed.full_share < STEADY).count();
     let of = if speeds.len() > 1 {
-        format!("; {wandering} of {} CPUs wander", speeds.len())
+        format!("; {wandering} of {} CPUs change their speed", speeds.len())
     } else {
         String::new()
     };
@@ -42,7 +42,7 @@ pub(super) fn speed(here: &Here<'_>) -> Option<Finding> {
          changes"
     };
     let why = format!(
-        "{who}. All times wander with it. Compare two mechanisms in one run, which measures them in turn, and \
+        "{who}. All times change with it. Compare two mechanisms in one run, which measures them in turn, and \
          measure longer, or at a quieter hour, or on a dedicated host"
     );
     Some(Finding::new(severity, "speed", what, why))
@@ -118,7 +118,7 @@ mod tests {
     fn the_cpu_that_wanders_most_is_named() {
         let found = found(&[cpu(0, 95, 7000.0), cpu(1, 18, 6650.0), cpu(2, 60, 7000.0)], "kvm").unwrap();
         let what = "on CPU 1 18% of the readings are within 5% of the fastest, and the median is 33% above it; \
-                    2 of 3 CPUs wander";
+                    2 of 3 CPUs change their speed";
         assert!(found.why.contains("a neighbour shares the core: the hypervisor"), "{found:?}");
         assert_finds(Some(found), Severity::Spoils, what, None);
     }

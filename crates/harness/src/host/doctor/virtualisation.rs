@@ -47,7 +47,7 @@ pub(super) fn steal(here: &Here<'_>) -> Option<Finding> {
         return None;
     }
     let what = format!("{:.1}% of the processor time wanted since boot was stolen", share * 100.0);
-    let why = "the hypervisor ran something else meanwhile: times wander. Trust multiples of the floor more \
+    let why = "the hypervisor ran something else meanwhile: times change. Trust multiples of the floor more \
                than absolute times, or measure on a dedicated host";
     Some(Finding::new(Severity::Spoils, "steal", what, why))
 }

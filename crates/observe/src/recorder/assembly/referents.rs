@@ -16,11 +16,6 @@ const MOST_PENDING: usize = 1024;
 impl Assembly {
     /// `file`, by where the kernel has it, `is` this from now on. The process `pid` has it.
     pub(super) fn learn_file(&mut self, pid: u32, file: u64, is: DescribedFile) {
-        if is.is_watched_for_room
-            && let Some(process) = self.by_pid.get(&pid)
-        {
-            self.processes[*process as usize].watches_for_room = true;
-        }
         let before = self.files.get(&file).map(|(is, _)| is);
         if before == Some(&is) {
             return;

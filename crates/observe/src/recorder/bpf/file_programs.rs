@@ -242,10 +242,6 @@ impl Writer<'_> {
         self.read(NEXT, 8, INODE, types.inode_system);
         self.read(RECORD + file::DEVICE, 4, NEXT, types.system_device);
         self.read(RECORD + file::FILE_SYSTEM, 8, NEXT, types.system_number);
-        // From the file to the list of what watches it, to the first of these.
-        self.read(NEXT, 8, FILE, types.file_watches);
-        self.read(NEXT, 8, NEXT, 0);
-        self.read(RECORD + file::WATCHED, 4, NEXT, types.link_events);
         self.read(NEXT, 8, FILE, types.file_entry);
         self.read(NEXT, 8, NEXT, types.entry_name);
         self.read(RECORD + file::NAME, file::NAME_BYTES, NEXT, 0);

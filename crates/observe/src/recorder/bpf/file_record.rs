@@ -4,7 +4,6 @@ use super::layout::{file, long, short};
 use crate::recorder::described::{
     DescribedFile, FileKind, Inode, InternetEnd, PIPES, PROCESSES, QUEUES, UnixEnd,
 };
-use crate::recorder::room_watches::waits_for_room;
 use crate::recorder::socket_params::SetParams;
 use rustix::fs::FileType;
 use rustix::net::{AddressFamily, SocketType};
@@ -35,7 +34,7 @@ pub(super) fn described(bytes: &[u8]) -> Option<DescribedFile> {
         _ if name == "[signalfd]" => FileKind::Signals,
         _ => FileKind::Other { name },
     };
-    Some(DescribedFile { kind, at, is_watched_for_room: waits_for_room(short(bytes, file::WATCHED)?) })
+    Some(DescribedFile { kind, at })
 }
 
 fn name(bytes: &[u8]) -> Option<String> {

@@ -136,8 +136,6 @@ pub(super) mod file {
     pub(in super::super) const MODE: i16 = 68;
     /// Which file system that is.
     pub(in super::super) const FILE_SYSTEM: i16 = 72;
-    /// For what one epoll descriptor watches it.
-    pub(in super::super) const WATCHED: i16 = 80;
     /// What it is called.
     pub(in super::super) const NAME: i16 = 88;
     pub(in super::super) const NAME_BYTES: i16 = 32;

@@ -1,0 +1,420 @@
+//! A sockmap: both ends of the TCP connections of this host to some ports, so that what one sends goes straight to where the other reads,
+//! past the TCP stack (kernel: Documentation/bpf/map_sockmap.rst). It knows no program and no exchange.
+
+use crate::bpf::{BpfInstruction, BpfLink, BpfMap, BpfProgram, bpf, refused};
+use crate::{Errno, Failure, OrFail};
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use std::ffi::c_long;
+
+/// Commands of bpf(2).
+const PROG_ATTACH: c_long = 8;
+const LINK_CREATE: c_long = 28;
+/// Types of maps, of programs, and of what these are attached to.
+const MAP_TYPE_SOCKHASH: u32 = 18;
+const PROG_TYPE_SOCK_OPS: u32 = 13;
+const PROG_TYPE_SK_MSG: u32 = 16;
+const CGROUP_SOCK_OPS: u32 = 3;
+const SK_MSG_VERDICT: u32 = 7;
+/// Helpers (bpf-helpers(7)).
+const MAP_LOOKUP_ELEM: i32 = 1;
+const SOCK_HASH_UPDATE: i32 = 70;
+const MSG_REDIRECT_HASH: i32 = 71;
+const GET_NETNS_COOKIE: i32 = 122;
+/// `BPF_F_INGRESS`: to where the other end reads.
+const INGRESS: i32 = 1;
+/// What a program of sockets is called for: a connection is there, at the end that connected and at the one that accepts.
+const ACTIVE_ESTABLISHED: i32 = 4;
+const PASSIVE_ESTABLISHED: i32 = 5;
+/// What the key of a connection of ::1 has in the place of addresses: no address of IPv4 that is 127.0.0.0/8 or a host's own.
+const LOOPBACK6: i32 = 6;
+/// `SO_NETNS_COOKIE` (asm-generic/socket.h), which libc does not name.
+const SO_NETNS_COOKIE: libc::c_int = 71;
+const INET6: i32 = AddressFamily::INET6.as_raw() as i32;
+
+/// The addresses of one end, and its port and the other's, 4 bytes each.
+const KEY_BYTES: usize = 16;
+/// So many connections at a time.
+const CONNECTIONS: u32 = 65_536;
+
+/// Where the members of `struct bpf_sock_ops` and of `struct sk_msg_md` lie (linux/bpf.h).
+mod sock_ops {
+    pub(super) const OP: i16 = 0;
+    pub(super) const FAMILY: i16 = 20;
+    pub(super) const REMOTE_IP4: i16 = 24;
+    pub(super) const LOCAL_IP4: i16 = 28;
+    pub(super) const REMOTE_IP6: i16 = 32;
+    pub(super) const REMOTE_PORT: i16 = 64;
+    pub(super) const LOCAL_PORT: i16 = 68;
+}
+mod sk_msg {
+    pub(super) const FAMILY: i16 = 16;
+    pub(super) const REMOTE_IP4: i16 = 20;
+    pub(super) const LOCAL_IP4: i16 = 24;
+    pub(super) const REMOTE_IP6: i16 = 28;
+    pub(super) const REMOTE_PORT: i16 = 60;
+    pub(super) const LOCAL_PORT: i16 = 64;
+}
+
+/// Connections whose data goes past the TCP stack, as long as this exists.
+#[derive(Debug)]
+pub struct SocketRedirect {
+    ports: BpfMap,
+    _sockets: BpfMap,
+    _link: BpfLink,
+}
+
+#[repr(C)]
+struct AttachAttributes {
+    target_fd: u32,
+    attach_bpf_fd: u32,
+    attach_type: u32,
+    attach_flags: u32,
+}
+
+#[repr(C)]
+struct LinkAttributes {
+    prog_fd: u32,
+    target_fd: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+impl SocketRedirect {
+    /// Of no port yet. It takes `CAP_BPF` and `CAP_NET_ADMIN`, and control groups of version 2 (Linux 5.14).
+    pub fn new() -> Result<Self, Failure> {
+        const PORTS: u32 = 1024;
+        let ports = BpfMap::hash(4, 4, PORTS)?;
+        let sockets = BpfMap::create(MAP_TYPE_SOCKHASH, KEY_BYTES, 4, CONNECTIONS, 0)?;
+        let redirects = BpfProgram::load_kind(
+            (PROG_TYPE_SK_MSG, SK_MSG_VERDICT),
+            "redirects",
+            &redirects(&sockets),
+            0,
+            &[],
+        )?;
+        let attributes = AttachAttributes {
+            target_fd: number(&sockets),
+            attach_bpf_fd: number(&redirects),
+            attach_type: SK_MSG_VERDICT,
+            attach_flags: 0,
+        };
+        // SAFETY: the attributes are those of this command. They name no memory.
+        unsafe { bpf(PROG_ATTACH, &attributes) }.map_err(|errno| refused("a sockmap", errno, ""))?;
+        let collects = collects(&sockets, &ports, network_cookie()?);
+        let collects =
+            BpfProgram::load_kind((PROG_TYPE_SOCK_OPS, CGROUP_SOCK_OPS), "collects", &collects, 0, &[])?;
+        let link = attached_to_all(&collects)?;
+        Ok(Self { ports, _sockets: sockets, _link: link })
+    }
+
+    /// Connections to `port` that are made from now on.
+    pub fn add_port(&self, port: u16) -> Result<(), Failure> {
+        self.ports.set(&u32::from(port).to_ne_bytes(), &[0; 4])
+    }
+}
+
+fn number(of: &impl AsFd) -> u32 {
+    of.as_fd().as_raw_fd().cast_unsigned()
+}
+
+/// By which the kernel knows this network namespace (socket(7), `SO_NETNS_COOKIE`).
+fn network_cookie() -> Result<u64, Failure> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.or_fail("socket", "AF_UNIX")?;
+    let mut bytes = [0; 8];
+    crate::socket_option::get_bytes(&socket, libc::SOL_SOCKET, SO_NETNS_COOKIE, &mut bytes)
+        .or_fail("getsockopt", "SO_NETNS_COOKIE")?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Attaches `program` to all control groups, by the one around them, whose file system is looked for in /proc/mounts.
+fn attached_to_all(program: &BpfProgram) -> Result<BpfLink, Failure> {
+    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();
+    let place = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let place = words.next()?;
+        (words.next()? == "cgroup2").then(|| place.to_owned())
+    });
+    let place = place.ok_or_else(|| {
+        let next = "mount control groups of version 2: mount -t cgroup2 none /sys/fs/cgroup/unified";
+        Failure::new("attach", "a sockmap", "no cgroup2 is mounted", next)
+    })?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let group = open(place.as_str(), flags, Mode::empty()).or_fail("open", &place)?;
+    let attributes = LinkAttributes {
+        prog_fd: number(program),
+        target_fd: number(&group),
+        attach_type: CGROUP_SOCK_OPS,
+        flags: 0,
+    };
+    // SAFETY: the attributes are those of this command. They name no memory.
+    let fd = unsafe { bpf(LINK_CREATE, &attributes) };
+    let fd = fd.map_err(|errno| refused("a program of all sockets", errno, ""))?;
+    // SAFETY: the kernel has just made this descriptor for us.
+    Ok(BpfLink::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// Registers, as the kernel numbers them.
+const R0: u8 = 0;
+const R1: u8 = 1;
+const R2: u8 = 2;
+const R3: u8 = 3;
+const R4: u8 = 4;
+/// Kept over calls: what the program is called with, a port, and both addresses.
+const CONTEXT: u8 = 6;
+const PORT: u8 = 7;
+const LOCAL: u8 = 8;
+const REMOTE: u8 = 9;
+/// The end of the stack.
+const STACK: u8 = 10;
+
+/// A program as it grows. Jumps go to labels, which are put later.
+#[derive(Default)]
+struct Code {
+    instructions: Vec<BpfInstruction>,
+    jumps: Vec<(usize, &'static str)>,
+    labels: Vec<(&'static str, usize)>,
+}
+
+impl Code {
+    fn add(&mut self, code: u8, destination: u8, source: u8, offset: i16, immediate: i32) {
+        self.instructions.push(BpfInstruction::new(code, destination, source, offset, immediate));
+    }
+
+    /// Loads 4 bytes of what the program is called with.
+    fn load(&mut self, into: u8, at: i16) {
+        self.add(0x61, into, CONTEXT, at, 0);
+    }
+
+    /// Stores 4 bytes below the end of the stack.
+    fn store(&mut self, at: i16, from: u8) {
+        self.add(0x63, STACK, from, at, 0);
+    }
+
+    fn copy(&mut self, into: u8, from: u8) {
+        self.add(0xbf, into, from, 0, 0);
+    }
+
+    fn set(&mut self, into: u8, value: i32) {
+        self.add(0xb7, into, 0, 0, value);
+    }
+
+    /// The address of so many bytes below the end of the stack.
+    fn address(&mut self, into: u8, at: i16) {
+        self.copy(into, STACK);
+        self.add(0x07, into, 0, 0, i32::from(at));
+    }
+
+    /// A number of 8 bytes; with `source` 1, the map of that descriptor.
+    fn set_long(&mut self, into: u8, source: u8, value: u64) {
+        self.add(0x18, into, source, 0, value as u32 as i32);
+        self.add(0, 0, 0, 0, (value >> 32) as u32 as i32);
+    }
+
+    fn set_map(&mut self, into: u8, map: &BpfMap) {
+        self.set_long(into, 1, u64::from(number(map)));
+    }
+
+    /// From the network's order of bytes to the host's.
+    fn to_host(&mut self, of: u8) {
+        self.add(0xdc, of, 0, 0, 32);
+    }
+
+    fn call(&mut self, helper: i32) {
+        self.add(0x85, 0, 0, 0, helper);
+    }
+
+    fn jump(&mut self, to: &'static str) {
+        self.jump_with(0x05, 0, 0, 0, to);
+    }
+
+    fn jump_if_equal(&mut self, of: u8, value: i32, to: &'static str) {
+        self.jump_with(0x15, of, 0, value, to);
+    }
+
+    fn jump_unless_equal(&mut self, of: u8, value: i32, to: &'static str) {
+        self.jump_with(0x55, of, 0, value, to);
+    }
+
+    fn jump_with(&mut self, code: u8, of: u8, source: u8, value: i32, to: &'static str) {
+        self.jumps.push((self.instructions.len(), to));
+        self.add(code, of, source, 0, value);
+    }
+
+    fn put(&mut self, label: &'static str) {
+        self.labels.push((label, self.instructions.len()));
+    }
+
+    /// Ends with 1, which is to go on, and fills in where jumps go.
+    fn finish(mut self) -> Vec<BpfInstruction> {
+        self.put("end");
+        self.set(R0, 1);
+        self.add(0x95, 0, 0, 0, 0);
+        for (at, label) in &self.jumps {
+            let to = self.labels.iter().find(|(known, _)| known == label).map_or(*at, |(_, to)| *to);
+            // It counts from the instruction after the jump.
+            self.instructions[*at].offset = (to - at - 1) as i16;
+        }
+        self.instructions
+    }
+}
+
+/// Where keys are on the stack, and the port that is looked up.
+const KEY: i16 = -(KEY_BYTES as i16);
+const LOOKED_UP: i16 = KEY - 4;
+
+/// What puts each end of a connection of this host to one of `ports` into `sockets`, once it is there.
+fn collects(sockets: &BpfMap, ports: &BpfMap, network: u64) -> Vec<BpfInstruction> {
+    let mut code = Code::default();
+    code.copy(CONTEXT, R1);
+    code.load(R2, sock_ops::OP);
+    code.load(PORT, sock_ops::LOCAL_PORT);
+    code.jump_if_equal(R2, PASSIVE_ESTABLISHED, "port known");
+    code.jump_unless_equal(R2, ACTIVE_ESTABLISHED, "end");
+    code.load(PORT, sock_ops::REMOTE_PORT);
+    code.to_host(PORT);
+    code.put("port known");
+    code.load(LOCAL, sock_ops::LOCAL_IP4);
+    code.load(REMOTE, sock_ops::REMOTE_IP4);
+    code.load(R2, sock_ops::FAMILY);
+    code.jump_unless_equal(R2, INET6, "by IPv4");
+    // ::1, or an address of IPv4 in one of IPv6.
+    for word in [0, 4] {
+        code.load(R2, sock_ops::REMOTE_IP6 + word);
+        code.jump_unless_equal(R2, 0, "end");
+    }
+    code.load(R2, sock_ops::REMOTE_IP6 + 8);
+    code.jump_unless_equal(R2, 0, "by IPv4");
+    code.load(R2, sock_ops::REMOTE_IP6 + 12);
+    code.to_host(R2);
+    code.jump_unless_equal(R2, 1, "end");
+    code.set(LOCAL, LOOPBACK6);
+    code.set(REMOTE, LOOPBACK6);
+    code.jump("of this host");
+    code.put("by IPv4");
+    // To itself, or 127.0.0.0/8.
+    code.jump_with(0x1d, LOCAL, REMOTE, 0, "of this host");
+    code.copy(R2, REMOTE);
+    code.to_host(R2);
+    code.add(0x77, R2, 0, 0, 24);
+    code.jump_unless_equal(R2, 127, "end");
+    code.put("of this host");
+    code.store(LOOKED_UP, PORT);
+    code.set_map(R1, ports);
+    code.address(R2, LOOKED_UP);
+    code.call(MAP_LOOKUP_ELEM);
+    code.jump_if_equal(R0, 0, "end");
+    code.copy(R1, CONTEXT);
+    code.call(GET_NETNS_COOKIE);
+    code.set_long(R2, 0, network);
+    code.jump_with(0x5d, R0, R2, 0, "end");
+    code.store(KEY, LOCAL);
+    code.store(KEY + 4, REMOTE);
+    code.load(R2, sock_ops::LOCAL_PORT);
+    code.store(KEY + 8, R2);
+    code.load(R2, sock_ops::REMOTE_PORT);
+    code.to_host(R2);
+    code.store(KEY + 12, R2);
+    code.copy(R1, CONTEXT);
+    code.set_map(R2, sockets);
+    code.address(R3, KEY);
+    code.set(R4, 0);
+    code.call(SOCK_HASH_UPDATE);
+    code.finish()
+}
+
+/// What sends a message to where the other end reads, if that is one of `sockets`; else it goes through TCP.
+fn redirects(sockets: &BpfMap) -> Vec<BpfInstruction> {
+    let mut code = Code::default();
+    code.copy(CONTEXT, R1);
+    code.load(LOCAL, sk_msg::LOCAL_IP4);
+    code.load(REMOTE, sk_msg::REMOTE_IP4);
+    code.load(R2, sk_msg::FAMILY);
+    code.jump_unless_equal(R2, INET6, "known");
+    code.load(R2, sk_msg::REMOTE_IP6 + 8);
+    code.jump_unless_equal(R2, 0, "known");
+    code.set(LOCAL, LOOPBACK6);
+    code.set(REMOTE, LOOPBACK6);
+    code.put("known");
+    // The other end's key: what is remote here is local there.
+    code.store(KEY, REMOTE);
+    code.store(KEY + 4, LOCAL);
+    code.load(R2, sk_msg::REMOTE_PORT);
+    code.to_host(R2);
+    code.store(KEY + 8, R2);
+    code.load(R2, sk_msg::LOCAL_PORT);
+    code.store(KEY + 12, R2);
+    code.copy(R1, CONTEXT);
+    code.set_map(R2, sockets);
+    code.address(R3, KEY);
+    code.set(R4, INGRESS);
+    code.call(MSG_REDIRECT_HASH);
+    code.finish()
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+    use crate::bpf::REMEDY;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// The redirect, and whether it may be had at all.
+    fn redirect() -> Option<SocketRedirect> {
+        match SocketRedirect::new() {
+            Ok(redirect) => Some(redirect),
+            Err(failure) => {
+                let is_told = failure.next == REMEDY || failure.answer.contains("cgroup2");
+                assert!(!rustix::process::geteuid().is_root() || is_told, "{failure}");
+                None
+            }
+        }
+    }
+
+    /// How many segments with data the kernel has sent for `socket` (`TCP_INFO`, linux/tcp.h).
+    fn data_segments_sent(socket: &TcpStream) -> u32 {
+        const DATA_SEGS_OUT: usize = 156;
+        let mut bytes = [0; 192];
+        crate::socket_option::get_bytes(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes).unwrap();
+        u32::from_ne_bytes(bytes[DATA_SEGS_OUT..DATA_SEGS_OUT + 4].try_into().unwrap())
+    }
+
+    fn echoed(address: &str, redirect: &SocketRedirect, is_added: bool) -> u32 {
+        let listener = TcpListener::bind(address).unwrap();
+        let to = listener.local_addr().unwrap();
+        if is_added {
+            redirect.add_port(to.port()).unwrap();
+        }
+        let server = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut bytes = [0; 5];
+            for _ in 0..100 {
+                connection.read_exact(&mut bytes).unwrap();
+                connection.write_all(&bytes).unwrap();
+            }
+        });
+        let mut client = TcpStream::connect(to).unwrap();
+        for round in 0..100_u8 {
+            let sent = [round, 1, 2, 3, 4];
+            client.write_all(&sent).unwrap();
+            let mut got = [0; 5];
+            client.read_exact(&mut got).unwrap();
+            assert_eq!(got, sent);
+        }
+        let segments = data_segments_sent(&client);
+        server.join().unwrap();
+        segments
+    }
+
+    #[test]
+    fn what_is_sent_goes_past_tcp_on_the_ports_that_were_added_alone() {
+        let Some(redirect) = redirect() else { return };
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            assert_eq!(echoed(address, &redirect, false), 100, "{address}, as it is");
+            // The other end may not be known yet at the first.
+            assert!(echoed(address, &redirect, true) <= 1, "{address}, redirected");
+        }
+    }
+}
