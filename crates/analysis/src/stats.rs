@@ -1,7 +1,20 @@
-//! The statistics of timing: medians, spreads, and two modes. General statistics (the t distribution) come from `statrs`.
+//! The statistics of timing: medians with intervals that assume no distribution, spreads, and two modes. General statistics (the t distribution) come from `statrs`.
 
-use model::estimate::Modes;
+use model::estimate::{Estimate, Modes};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The median of `values` with its 95% interval by order statistics; `None` of nothing.
+///
+/// The interval is the narrowest pair of order statistics, symmetric in rank, that covers the
+/// median with a probability of at least 95% for any continuous distribution (Hahn and Meeker,
+/// *Statistical Intervals*, 5.2).
+pub fn median_interval(values: &[f64]) -> Option<Estimate> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = lower_rank(sorted.len(), 0.025);
+    let interval = rank.map(|rank| (sorted[rank], sorted[sorted.len() - 1 - rank]));
+    Some(Estimate { median: median_of_sorted(&sorted)?, interval })
+}
 
 /// The median of `values`; `None` of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -24,6 +37,26 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
         n if n % 2 == 1 => Some(sorted[middle]),
         _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
     }
+}
+
+/// The largest 0-based rank r for which [x(r), x(n-1-r)] misses the median with at most `tail` on each side.
+///
+/// What is missed on one side is P(B ≤ r) with B binomial(n, ½); the sum is built in logarithms so that
+/// it holds for any n.
+fn lower_rank(n: usize, most_tail: f64) -> Option<usize> {
+    let mut log_term = -(n as f64) * std::f64::consts::LN_2;
+    let mut tail = log_term.exp();
+    if tail > most_tail {
+        return None;
+    }
+    for rank in 1.. {
+        log_term += ((n - rank + 1) as f64 / rank as f64).ln();
+        tail += log_term.exp();
+        if tail > most_tail {
+            return Some(rank - 1);
+        }
+    }
+    None
 }
 
 /// The two groups into which `values` fall, if they do.
@@ -133,6 +166,23 @@ mod tests {
     }
 
     #[test]
+    fn the_ranks_are_those_of_the_tables() {
+        // Ranks of the 95% interval of a median (1-based lower rank in the literature, minus one).
+        for (n, rank) in [
+            (5, None),
+            (6, Some(0)),
+            (8, Some(0)),
+            (9, Some(1)),
+            (20, Some(5)),
+            (50, Some(17)),
+            (100, Some(39)),
+        ] {
+            assert_eq!(lower_rank(n, 0.025), rank, "n = {n}");
+        }
+        assert!(lower_rank(100_000, 0.025).is_some_and(|rank| (49_600..49_800).contains(&rank)));
+    }
+
+    #[test]
     fn two_modes_are_seen_and_one_is_not() {
         let two: Vec<f64> =
             (0..40).map(|i| if i % 3 == 0 { 4.3 } else { 2.8 } + f64::from(i) * 0.001).collect();
@@ -202,10 +252,19 @@ mod tests {
 
     proptest! {
         #[test]
+        fn the_median_lies_in_its_interval(values in proptest::collection::vec(0.1..1e9f64, 1..200)) {
+            let estimate = median_interval(&values).unwrap();
+            prop_assert_eq!(estimate.interval.is_some(), values.len() >= 6);
+            if let Some((low, high)) = estimate.interval {
+                prop_assert!(low <= estimate.median && estimate.median <= high);
+            }
+        }
+
+        #[test]
         fn order_does_not_matter(mut values in proptest::collection::vec(0.1..1e9f64, 1..50)) {
-            let before = (median(&values), two_modes(&values, values.len()));
+            let before = (median_interval(&values), two_modes(&values, values.len()));
             values.reverse();
-            prop_assert_eq!(before, (median(&values), two_modes(&values, values.len())));
+            prop_assert_eq!(before, (median_interval(&values), two_modes(&values, values.len())));
         }
     }
 }

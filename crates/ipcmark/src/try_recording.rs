@@ -54,7 +54,10 @@ fn connections(outcome: Option<RecorderOutcome>) -> Option<Vec<TriedConnection>>
         slowdown_interval: None,
         unseen: Vec::new(),
     };
-    let scenario = scenario_of(outcome.communication, "try", recorded, CARDS).ok()?;
+    // Processes that say nothing to each other have no scenario.
+    let Ok(scenario) = scenario_of(outcome.communication, "try", recorded, CARDS) else {
+        return Some(Vec::new());
+    };
     let Scenario { flows, .. } = Alike::of(&[&scenario]).scenario(&scenario);
     let mut connections: Vec<TriedConnection> = flows.iter().filter_map(connection).collect();
     connections.sort_by(|a, b| b.per_s.total_cmp(&a.per_s));

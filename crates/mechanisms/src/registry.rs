@@ -11,8 +11,8 @@ use crate::support::uring::UringEndpoint;
 use crate::support::wake::Introduced;
 use crate::support::zero_copy::{OverPipes, OverTcp};
 use crate::{floors, mechanisms, operations};
+use model::Params;
 use model::card::{Card, Support};
-use model::{Params, Spec};
 
 /// Code that is compiled once for each entry of the registry, so that its loop has no trait object.
 pub trait Visitor {

@@ -45,7 +45,7 @@ pub use self::text::against::differences;
 pub use self::text::columns::parse_metric;
 pub use self::text::comparison::{comparison, paired, planned};
 pub use self::text::explanation::explanations;
-pub use self::text::layout::{Style, wrapped};
+pub use self::text::layout::{Style, wrapped, wrapped_after};
 pub use self::text::markdown::markdown;
 pub use self::text::matrix::matrix;
 pub use self::text::plot::plot;

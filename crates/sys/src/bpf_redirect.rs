@@ -2,10 +2,10 @@
 //! past the TCP stack (kernel: Documentation/bpf/map_sockmap.rst). It knows no program and no exchange.
 
 use crate::bpf::{BpfInstruction, BpfLink, BpfMap, BpfProgram, bpf, refused};
-use crate::{Errno, Failure, OrFail};
+use crate::{Failure, OrFail};
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::ffi::c_long;
 
 /// Commands of bpf(2).
@@ -218,7 +218,7 @@ impl Code {
     }
 
     /// From the network's order of bytes to the host's.
-    fn to_host(&mut self, of: u8) {
+    fn swap_bytes_of(&mut self, of: u8) {
         self.add(0xdc, of, 0, 0, 32);
     }
 
@@ -274,7 +274,7 @@ fn collects(sockets: &BpfMap, ports: &BpfMap, network: u64) -> Vec<BpfInstructio
     code.jump_if_equal(R2, PASSIVE_ESTABLISHED, "port known");
     code.jump_unless_equal(R2, ACTIVE_ESTABLISHED, "end");
     code.load(PORT, sock_ops::REMOTE_PORT);
-    code.to_host(PORT);
+    code.swap_bytes_of(PORT);
     code.put("port known");
     code.load(LOCAL, sock_ops::LOCAL_IP4);
     code.load(REMOTE, sock_ops::REMOTE_IP4);
@@ -288,7 +288,7 @@ fn collects(sockets: &BpfMap, ports: &BpfMap, network: u64) -> Vec<BpfInstructio
     code.load(R2, sock_ops::REMOTE_IP6 + 8);
     code.jump_unless_equal(R2, 0, "by IPv4");
     code.load(R2, sock_ops::REMOTE_IP6 + 12);
-    code.to_host(R2);
+    code.swap_bytes_of(R2);
     code.jump_unless_equal(R2, 1, "end");
     code.set(LOCAL, LOOPBACK6);
     code.set(REMOTE, LOOPBACK6);
@@ -297,7 +297,7 @@ fn collects(sockets: &BpfMap, ports: &BpfMap, network: u64) -> Vec<BpfInstructio
     // To itself, or 127.0.0.0/8.
     code.jump_with(0x1d, LOCAL, REMOTE, 0, "of this host");
     code.copy(R2, REMOTE);
-    code.to_host(R2);
+    code.swap_bytes_of(R2);
     code.add(0x77, R2, 0, 0, 24);
     code.jump_unless_equal(R2, 127, "end");
     code.put("of this host");
@@ -315,7 +315,7 @@ fn collects(sockets: &BpfMap, ports: &BpfMap, network: u64) -> Vec<BpfInstructio
     code.load(R2, sock_ops::LOCAL_PORT);
     code.store(KEY + 8, R2);
     code.load(R2, sock_ops::REMOTE_PORT);
-    code.to_host(R2);
+    code.swap_bytes_of(R2);
     code.store(KEY + 12, R2);
     code.copy(R1, CONTEXT);
     code.set_map(R2, sockets);
@@ -342,7 +342,7 @@ fn redirects(sockets: &BpfMap) -> Vec<BpfInstruction> {
     code.store(KEY, REMOTE);
     code.store(KEY + 4, LOCAL);
     code.load(R2, sk_msg::REMOTE_PORT);
-    code.to_host(R2);
+    code.swap_bytes_of(R2);
     code.store(KEY + 8, R2);
     code.load(R2, sk_msg::LOCAL_PORT);
     code.store(KEY + 12, R2);
@@ -355,6 +355,7 @@ fn redirects(sockets: &BpfMap) -> Vec<BpfInstruction> {
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
+#[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;
     use crate::bpf::REMEDY;

@@ -1,6 +1,6 @@
 //! What every benchmark needs of the harness: a run directory, a clock, the topology, trials of one slice.
 
-use harness::clock::{Calibration, Clock};
+use harness::clock::Calibration;
 use harness::coordinator::address_layout::AddressLayout;
 use harness::coordinator::plain_times::PlainTimes;
 use harness::coordinator::run_directory::RunDirectory;
@@ -41,10 +41,6 @@ impl Bench {
             topology: harness::host::facts::read(root).topology,
             interrupted: AtomicBool::new(false),
         })
-    }
-
-    pub fn clock(&self) -> Clock {
-        self.calibration.clock
     }
 
     pub fn trials(&self) -> EndpointTrials<'_> {

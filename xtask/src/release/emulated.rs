@@ -7,9 +7,9 @@ use crate::steps::step;
 use std::process::Command;
 
 /// What QEMU's user emulation does not have of Linux, and the tests that are about it.
-const NOT_EMULATED: [(&str, &[&str]); 12] = [
+const NOT_EMULATED: [(&str, &[&str]); 11] = [
     ("perf_event_open(2)", &["perf_event::tests::"]),
-    ("bpf(2)", &["bpf::tests::"]),
+    ("bpf(2)", &["bpf::tests::", "bpf_redirect::tests::"]),
     ("io_uring(7)", &["uring::tests::"]),
     ("seccomp(2)", &["seccomp::tests::calls_that_a_filter_kills_are_found_without_dying"]),
     ("process_vm_readv(2) and process_vm_writev(2)", &["process_vm::tests::"]),

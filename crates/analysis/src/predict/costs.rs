@@ -123,7 +123,8 @@ impl MeasuredCosts {
     /// What an iteration of `bytes` costs: on the straight line through the measured sizes next to it. `None` where none was measured.
     pub(super) fn at(&self, key: &CostKey, bytes: f64) -> Option<MessageCost> {
         let sizes = self.cases.get(key)?;
-        let points: Vec<(f64, MessageCost)> = sizes.iter().map(|(size, cost)| (*size as f64, *cost)).collect();
+        let points: Vec<(f64, MessageCost)> =
+            sizes.iter().map(|(size, cost)| (*size as f64, *cost)).collect();
         let next = points.partition_point(|(size, _)| *size < bytes).clamp(1, points.len().max(2) - 1);
         let [(from, low), (until, high)] = match points.get(next - 1..=next) {
             Some([low, high]) => [*low, *high],

@@ -342,7 +342,9 @@ fn notes(scenario: &Scenario) -> Vec<String> {
     let slowdown = scenario.recorded.as_ref().and_then(|recorded| recorded.slowdown).unwrap_or(0.0);
     if slowdown > TOLD_SLOWDOWN {
         let percent = 100.0 * slowdown;
-        notes.push(format!("the program took {percent:.0}% longer while it was recorded; its rates are without that"));
+        notes.push(format!(
+            "the program took {percent:.0}% longer while it was recorded; its rates are without that"
+        ));
     }
     for flow in scenario.flows.iter().filter(|flow| flow.fds > 0) {
         notes.push(format!("'{}' passes descriptors, whose cost is taken to stay the same", flow.name));

@@ -2,9 +2,8 @@
 
 use super::costs::{EndPlace, MeasuredCosts, MessageCost};
 use super::{LimitOn, Prediction, needed, predict};
-use model::scenario::{
-    Begin, Concurrency, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording,
-};
+use model::pace::{Arrivals, Rate};
+use model::scenario::{Begin, Concurrency, Flow, Mix, Process, RecordedFlow, RecordedProcess, Recording};
 use model::testing::{record, sample};
 use model::units::Nanoseconds;
 use model::{Case, CpuPair, Placement, Scenario, Size, Spec, Workload, floor};
@@ -118,7 +117,8 @@ fn a_chain_is_as_long_as_its_parts_and_what_comes_at_a_rate_stays() {
     let second = Flow { begin: Begin::After { flow: 0, per_message: 1.0 }, ..flow(1, 2, 10_000.0) };
     let chain = scenario(&[0.1, 0.2, 0.1], vec![flow(0, 1, 10_000.0), second]);
     assert_near(predicted(&chain).alone.ratio, 100.0 / 80.0);
-    let open = Flow { begin: Begin::Open("1000".parse().unwrap()), ..flow(0, 1, 1000.0) };
+    let open =
+        Flow { begin: Begin::Open(Rate { per_s: 1000, arrivals: Arrivals::Uniform }), ..flow(0, 1, 1000.0) };
     assert_near(predicted(&scenario(&[0.1, 0.1], vec![open])).alone.ratio, 1.0);
 }
 
@@ -166,7 +166,11 @@ fn what_recording_cost_is_taken_out_of_rates() {
 fn bounds_are_as_wide_as_costs_may_be_off() {
     let mut costs = costs();
     let key = (Spec::plain("fast"), Workload::Latency, EndPlace::TwoCpus);
-    costs.add(key, 64, MessageCost { elapsed_ns: 10_000.0, client_ns: 2500.0, server_ns: 2500.0, error_ns: 1000.0 });
+    costs.add(
+        key,
+        64,
+        MessageCost { elapsed_ns: 10_000.0, client_ns: 2500.0, server_ns: 2500.0, error_ns: 1000.0 },
+    );
     let before = scenario(&[0.3, 0.6], vec![flow(0, 1, 10_000.0)]);
     let mut after = before.clone();
     after.flows[0].mechanism = Spec::plain("fast");

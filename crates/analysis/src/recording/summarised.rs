@@ -63,8 +63,7 @@ fn of_exchanges(flow: Flow, draft: &FlowDraft, all: &[Exchange], framing: Framin
     let requests: usize = all.iter().map(|exchange| exchange.requests.len()).sum();
     let request_bytes = all.iter().flat_map(|exchange| &exchange.requests).map(|request| request.bytes);
     let round_trip = each(&|exchange| exchange.ended_ns().saturating_sub(exchange.begun_ns()));
-    let thoughts =
-        each(&|exchange| exchange.requests.first().map_or(0, |request| request.sender.thought_ns));
+    let thoughts = each(&|exchange| exchange.requests.first().map_or(0, |request| request.sender.thought_ns));
     Some(Flow {
         size: sizes(request_bytes.collect())?,
         reply: Some(sizes(each(&|exchange| reply_bytes(exchange, framing)))?),

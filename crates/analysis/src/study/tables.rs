@@ -86,8 +86,11 @@ fn choice(selector: &Selector<'_>, candidates: &[Candidate], most: bool) -> Resu
     let close: Vec<&str> =
         others.filter(|(other, _)| is_close(other)).map(|(other, _)| other.name.as_str()).collect();
     let unit = best.of.unit().unwrap_or(Unit::Number);
-    let close =
-        if close.is_empty() { String::new() } else { format!("; not distinguished from it: {}", close.join(", ")) };
+    let close = if close.is_empty() {
+        String::new()
+    } else {
+        format!("; not distinguished from it: {}", close.join(", "))
+    };
     let missing: Vec<&str> = missing.iter().map(|(candidate, _)| candidate.name.as_str()).collect();
     let missing =
         if missing.is_empty() { String::new() } else { format!("; not measured: {}", missing.join(", ")) };

@@ -136,8 +136,6 @@ fn take_part(mut orders: Orders, role: Role, links: Vec<Link>, control: Option<C
     let name = orders.case.spec.name.clone();
     let message = orders.case.size_bytes.unwrap_or(Size(1));
     orders.case.spec.params = orders.case.spec.params.matched(message);
-    if role == Role::Server {
-    }
     let carries_bytes = registry::card(&name).is_some_and(|card| card.payload == Payload::Bytes);
     let session = Session { orders, role, links, control, carries_bytes };
     registry::visit(&name, TakePart(session)).unwrap_or_else(|| {

@@ -106,7 +106,8 @@ fn paragraph(finding: &Finding) -> String {
         Severity::Limits => "limits",
         Severity::Fine => "fine",
     };
-    let mut text = format!("{label:<6}  {}: {}\n", finding.subject, finding.what);
+    let what = format!("{}: {}", finding.subject, finding.what);
+    let mut text = report::wrapped_after(&format!("{label:<6}  "), &what, &style());
     text += &report::wrapped(&finding.why, &style());
     if let Some(command) = &finding.command {
         let label = if finding.severity == Severity::Fine { "to change it" } else { "to fix it" };

@@ -31,7 +31,7 @@ fn list() -> Result<String, Invalid> {
     let longest = SUITES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, text): &(&str, &str)| {
         let suite = Suite::parse(text, CARDS)?;
-        Ok(format!("{name:longest$}  {}\n", suite.summary))
+        Ok(report::wrapped_after(&format!("{name:longest$}  "), &suite.summary, &style()))
     };
     SUITES.iter().map(line).collect()
 }

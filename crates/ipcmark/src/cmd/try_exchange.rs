@@ -9,8 +9,8 @@ use crate::try_metric::{measures, values};
 use crate::try_recording::recorded_run;
 use crate::try_request::TryRequest;
 use analysis::tried::{
-    Tried, TriedConnection, TriedMeasure, TriedStart, VariantName, filter_ratio, is_known, needs, runs_per_start, variants_of,
-    whole_passes,
+    Tried, TriedConnection, TriedMeasure, TriedStart, VariantName, filter_ratio, is_known, needs,
+    runs_per_start, variants_of, whole_passes,
 };
 use exchange::{Observed, ProgramExchange, ProgramExchanges, candidates};
 use harness::clock::Timer;

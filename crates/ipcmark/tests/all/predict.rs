@@ -102,7 +102,8 @@ fn wrong_input_is_refused_before_anything_is_measured() {
 #[test]
 fn a_scenario_that_nobody_recorded_is_measured_by_replay() {
     let place = Place::new();
-    let written: String = PAIR.lines().filter(|line| !line.starts_with("recorded =")).map(|line| format!("{line}\n")).collect();
+    let written: String =
+        PAIR.lines().filter(|line| !line.starts_with("recorded =")).map(|line| format!("{line}\n")).collect();
     place.file("written.toml", &written);
     let said = run(&mut place.ipcmark(["predict", "written.toml", "--set", "query=tcp"])).expect(2);
     assert!(said.err.contains("'ipcmark replay written.toml --against"), "{}", said.err);

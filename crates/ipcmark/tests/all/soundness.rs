@@ -406,9 +406,7 @@ fn what_a_session_is_made_of_is_counted() {
 
 #[test]
 fn an_idle_think_time_is_no_part_of_an_iteration() {
-    for (mechanism, think_time, cpus) in
-        [("null", "20ms", "same-core"), ("pipe", "20ms", "same-llc|smt")]
-    {
+    for (mechanism, think_time, cpus) in [("null", "20ms", "same-core"), ("pipe", "20ms", "same-llc|smt")] {
         let place = Place::new();
         let which = [mechanism, "-w", "latency", "-p", cpus, "--think-time", think_time];
         let (results, said) =

@@ -6,7 +6,6 @@ mod held;
 mod referents;
 mod wake_ups;
 
-use self::effects::EndedCall;
 use super::calls::{CallMeaning, meaning};
 use super::described::DescribedFile;
 use super::descriptors::{Descriptors, Referent};
@@ -68,6 +67,16 @@ struct Closed {
     calls: usize,
     processes: Vec<CommunicatingProcess>,
     aside: BTreeMap<String, u64>,
+}
+
+/// A call of the process `pid` that has ended.
+struct EndedCall {
+    pid: u32,
+    meaning: CallMeaning,
+    entered: Entered,
+    value: i64,
+    /// The same as it is kept, with nothing of what it moved yet.
+    call: CommunicationCall,
 }
 
 impl Assembly {

@@ -12,7 +12,7 @@ fn markdown_says_what_the_table_says() {
 
     **Fastest round trip**
 
-    - one core: shm-ring:wait=futex at 1 B (1.5x pipe, 2.2x unix-stream); pipe and fifo tie at 4 KiB (1.1x unix-stream:buffer=8M,wait=spin-then-block)
+    - one core: shm-ring:wait=futex at 1 B (1.5x pipe, 2.2x unix-stream); pipe and fifo tie at 4 KiB
 
     **Highest rate**
 

@@ -102,8 +102,7 @@ fn places_stand_side_by_side_where_they_fit() {
       one core   udp up to 4 KiB (at 1 B: 1.3x unix-dgram, 3.2x pipe); pipe at
                  64 KiB (1.2x unix-dgram, 1.4x unix-seqpacket)
       two cores  udp up to 4 KiB (at 1 B: 1.3x unix-dgram, 3.2x shm-ring:wait=spin);
-                 pipe and shm-ring:wait=spin tie at 64 KiB (1.2x unix-dgram,
-                 1.4x unix-seqpacket)
+                 pipe and shm-ring:wait=spin tie at 64 KiB
     Highest rate
       one core   unix-seqpacket at 4 KiB (1.3x pipe, 3.5x tcp); tcp at 64 KiB
                  (1.04x unix-seqpacket, 1.4x shm-ring)
@@ -180,7 +179,7 @@ fn the_fixture_in_80_columns() {
     insta::assert_snapshot!(matrix(&fixture::results(), &PLAIN), @"
     Fastest round trip
       one core  shm-ring:wait=futex at 1 B (1.5x pipe, 2.2x unix-stream); pipe and
-                fifo tie at 4 KiB (1.1x unix-stream:buffer=8M,wait=spin-then-block)
+                fifo tie at 4 KiB
     Highest rate
       two cores  shm-ring:wait=spin (at 64 KiB: 2.3x pipe:capacity=1M). Of those
                  that sleep: pipe:capacity=1M

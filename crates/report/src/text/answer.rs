@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Stands where a line must not end: between a number and its unit, or what it is of.
 pub(crate) const UNBROKEN: char = '\u{a0}';
 
-/// More that are too close to call are counted.
+/// More that are too close to call are not named.
 const NAMED: usize = 4;
 
 /// What is fastest: for each workload a heading with its places and what is to be said of each. Nothing where nothing competes.
@@ -66,25 +66,23 @@ fn of_sizes(results: &AnalysedResults<'_>, leaders: &[&Leader]) -> String {
     words.join("; ")
 }
 
-/// What is fastest at the sizes of `span`, which are called `sizes`, and by how much at the first of them.
+/// What is fastest at the sizes of `span`, which are called `sizes`, and by how much at the first of them where it is one alone.
 fn of_span(results: &AnalysedResults<'_>, span: &[&Leader], sizes: &str) -> String {
     let first = span[0];
     let at = case(results, first).size_bytes.filter(|_| span.len() > 1 || sizes.is_empty()).map(size_words);
     let at = at.map(|size| format!("at {size}: ")).unwrap_or_default();
-    format!("{}{sizes}{}", of_best(results, first), by_how_much(results, first, &at))
+    let names = best_names(results, first);
+    let by_how_much = if names.len() == 1 { by_how_much(results, first, &at) } else { String::new() };
+    format!("{}{sizes}{by_how_much}", of_best(&names, first.is_known))
 }
 
 /// The fastest, or those that are too close to call.
-fn of_best(results: &AnalysedResults<'_>, leader: &Leader) -> String {
-    let names = best_names(results, leader);
-    match names.as_slice() {
-        [only] if leader.is_known => only.clone(),
+fn of_best(names: &[String], is_known: bool) -> String {
+    match names {
+        [] => "too close to call".to_owned(),
+        [only] if is_known => only.clone(),
         [only] => format!("probably {only}"),
-        _ => format!(
-            "{} {}",
-            listed(&names),
-            if names.len() > NAMED { "are too close to call" } else { "tie" }
-        ),
+        [others @ .., last] => format!("{} and {last} tie", others.join(", ")),
     }
 }
 
@@ -104,22 +102,11 @@ fn by_how_much(results: &AnalysedResults<'_>, leader: &Leader, at: &str) -> Stri
     format!(" ({at}{})", shown.join(", "))
 }
 
-/// The names of the fastest and of those that are too close to it to call.
+/// The names of the fastest and of those that are too close to it to call; none of too many.
 fn best_names(results: &AnalysedResults<'_>, leader: &Leader) -> Vec<String> {
     let all = std::iter::once(&leader.best).chain(&leader.as_good);
-    all.map(|at| name(&results.records[*at].record.case)).collect()
-}
-
-/// Some names as a list: `a, b and c`; of many the first and how many more.
-fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        many if many.len() > NAMED => {
-            format!("{} and {} more", many[..NAMED - 1].join(", "), many.len() - NAMED + 1)
-        }
-        [others @ .., last] => format!("{} and {last}", others.join(", ")),
-    }
+    let names: Vec<String> = all.map(|at| name(&results.records[*at].record.case)).collect();
+    if names.len() > NAMED { Vec::new() } else { names }
 }
 
 /// A size that no line parts from its unit.

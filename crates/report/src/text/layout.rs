@@ -82,6 +82,12 @@ pub fn wrapped(text: &str, style: &Style) -> String {
     finish(&wrap(&clean(text), style.for_tables().width, INDENT, DEEPER))
 }
 
+/// `text` after `label`, on whose first line it begins; below it is as far to the right as the label is long.
+pub fn wrapped_after(label: &str, text: &str, style: &Style) -> String {
+    let below = " ".repeat(label.chars().count());
+    finish(&wrap(&clean(text), style.for_tables().width, label, &below))
+}
+
 /// `lines` as text, without blanks at their ends.
 pub(crate) fn finish(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()

@@ -36,9 +36,14 @@ fn sentences(prediction: &Prediction) -> Vec<String> {
     let [name, before, after] = [&first.name, &first.before, &first.after].map(|text| clean(text));
     let (low, high) = prediction.ratio_bounds;
     vec![
-        format!("'{name}'{more} over {after} instead of {before}: between {} and {} requests a second.", change(low), change(high)),
+        format!(
+            "'{name}'{more} over {after} instead of {before}: between {} and {} requests a second.",
+            change(low),
+            change(high)
+        ),
         format!("{}; {}.", limit(&prediction.alone), limit(&prediction.busiest)),
-        "These are bounds from what messages cost alone: 'ipcmark try' measures it under the program itself.".to_owned(),
+        "These are bounds from what messages cost alone: 'ipcmark try' measures it under the program itself."
+            .to_owned(),
     ]
 }
 
@@ -111,7 +116,8 @@ mod tests {
     use crate::fixture::small_pipe;
 
     fn predicted() -> Prediction {
-        let cost = |elapsed_ns| MessageCost { elapsed_ns, client_ns: 4000.0, server_ns: 3000.0, error_ns: 80.0 };
+        let cost =
+            |elapsed_ns| MessageCost { elapsed_ns, client_ns: 4000.0, server_ns: 3000.0, error_ns: 80.0 };
         let flow = |name: &str, after: &str, costs| FlowPrediction {
             name: name.to_owned(),
             before: "tcp".to_owned(),
@@ -127,7 +133,9 @@ mod tests {
             ],
             alone: Limit { on: LimitOn::Path, ratio: 1.24, interval: (1.2, 1.28) },
             busiest: Limit {
-                on: LimitOn::Process("a-process-whose-name-is-as-long-as-a-name-of-a-scenario-may-be".to_owned()),
+                on: LimitOn::Process(
+                    "a-process-whose-name-is-as-long-as-a-name-of-a-scenario-may-be".to_owned(),
+                ),
                 ratio: 1.1,
                 interval: (1.08, 1.12),
             },

@@ -127,11 +127,11 @@ fn connections(tried: &Tried) -> Grid {
     let row = |(title, connection): (&String, &TriedConnection)| {
         let trip = connection.round_trip_ns.and_then(time).unwrap_or_else(|| "-".to_owned());
         let per_s = count(connection.per_s).unwrap_or_default();
-        (clean(title), vec![clean(&connection.name), clean(&connection.mechanism), per_s, trip])
+        (clean(title), vec![clean(&connection.name), per_s, trip])
     };
     Grid {
         heading: "Connections".to_owned(),
-        columns: ["from and to", "through", "a second", "round trip"].map(str::to_owned).to_vec(),
+        columns: ["from and to", "a second", "round trip"].map(str::to_owned).to_vec(),
         rows: each.map(row).collect(),
         below: vec!["Recorded in one run that warmed each up, which slows it.".to_owned()],
     }

@@ -4,14 +4,14 @@
 use super::ratio::{Rates, change, ratio_words, said};
 use super::workload::{self, Workload};
 use super::{AS_IT_IS, EXCHANGED, first_of, rates};
-use analysis::interval::MeanEstimate;
 use crate::bench::ipcmark::Ipcmark;
 use crate::bench::setup::numbers;
+use analysis::interval::MeanEstimate;
 use exchange::{ProgramExchange, ProgramExchanges};
 use harness::programs::Programs;
 use harness::programs::started::{StartedProgram, Variant};
-use model::Scenario;
 use mechanisms::registry::CARDS;
+use model::Scenario;
 use regex::Regex;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
@@ -28,7 +28,9 @@ pub(in crate::bench) fn run(arguments: &[&str]) -> Result<(), String> {
     let (only, rest) = arguments.split_first().map_or(("", arguments), |(only, rest)| (*only, rest));
     let [passes, seconds] = numbers(rest, [8, 40])?;
     let ipcmark = Ipcmark::build("bench-predict")?;
-    println!("| program | connections | measured | bounds | as if alone | as if waiting for the busiest | within |");
+    println!(
+        "| program | connections | measured | bounds | as if alone | as if waiting for the busiest | within |"
+    );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     let all = sched_getaffinity(None).map_err(|errno| errno.to_string())?;
     for workload in workload::read(only)? {
@@ -111,7 +113,8 @@ fn record(ipcmark: &Ipcmark, programs: &Programs, file: &Path) -> Result<(), Str
 /// What is predicted of what was recorded in `file`.
 fn predicted(ipcmark: &Ipcmark, workload: &Workload, file: &Path, seconds: u64) -> Result<Value, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let scenario = Scenario::parse(&text, CARDS).map_err(|invalid| format!("{}: {invalid}", file.display()))?;
+    let scenario =
+        Scenario::parse(&text, CARDS).map_err(|invalid| format!("{}: {invalid}", file.display()))?;
     let mut command = Command::new(&ipcmark.program);
     command.arg("predict").arg(file).args(["--format", "json", "--time", &format!("{seconds}s")]);
     let is_of_the_load = |name: &str| ["load", "wrk"].iter().any(|load| name.starts_with(load));
@@ -131,6 +134,7 @@ fn columns(prediction: &Value, measured: Option<MeanEstimate>) -> String {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let [low, high] = [0, 1].map(|at| number(&prediction["ratio_bounds"][at]));
     let [alone, busiest] = ["alone", "busiest"].map(|limit| number(&prediction[limit]["ratio"]));
-    let within = measured.map_or("-", |ratio| if (low..=high).contains(&ratio.mean) { "yes" } else { "**no**" });
+    let within =
+        measured.map_or("-", |ratio| if (low..=high).contains(&ratio.mean) { "yes" } else { "**no**" });
     format!("{low:.3} to {high:.3} | {alone:.3} | {busiest:.3} | {within}")
 }

@@ -125,7 +125,9 @@ fn the_best_is_named_with_what_cannot_be_told_from_it() {
     assert_eq!(cell(&format!("{tcp}, {pipe}")), evaluated::EvaluatedCell::Words("P (104 ns)".to_owned()));
     assert_eq!(
         cell(&format!("{tcp}, {pipe}, {again}, {mq}")),
-        evaluated::EvaluatedCell::Words("P (104 ns); not distinguished from it: A; not measured: Q".to_owned())
+        evaluated::EvaluatedCell::Words(
+            "P (104 ns); not distinguished from it: A; not measured: Q".to_owned()
+        )
     );
 }
 

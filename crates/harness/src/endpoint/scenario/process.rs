@@ -189,7 +189,7 @@ impl StrandOrders<'_> {
             self.line.lock().unwrap_or_else(PoisonError::into_inner).send_with(&ticket, &fds)
         };
         let name = &self.shared.scenario.flows[flow].mechanism.name;
-        let made = self.in_context(flow, false, |trial| object::client(name, trial, give));
+        let made = self.in_context(flow, |trial| object::client(name, trial, give));
         made.unwrap_or_else(|| Err(no_mechanism(name)))
     }
 
@@ -198,12 +198,12 @@ impl StrandOrders<'_> {
         let name = &self.shared.scenario.flows[flow].mechanism.name;
         let gone = |_| EndpointError::bug("receive", "the ticket", "nobody listens for it any more");
         let ticket = inbox.recv().map_err(gone)?;
-        let made = self.in_context(flow, true, |trial| object::server(name, trial, ticket));
+        let made = self.in_context(flow, |trial| object::server(name, trial, ticket));
         Ok(made.ok_or_else(|| no_mechanism(name))??)
     }
 
-    /// What `make` makes of what the mechanism of `flow` is given at its server or its client.
-    fn in_context<T>(&self, flow: usize, is_server: bool, make: impl FnOnce(&TrialContext<'_>) -> T) -> T {
+    /// What `make` makes of what the mechanism of `flow` is given.
+    fn in_context<T>(&self, flow: usize, make: impl FnOnce(&TrialContext<'_>) -> T) -> T {
         let of = &self.shared.scenario.flows[flow];
         let mechanism = of.mechanism.clone();
         let params = mechanism.params.matched(largest(of));

@@ -1,10 +1,9 @@
 //! What calls that have ended did: they moved bytes, woke somebody, or made, connected, closed and copied descriptors.
 
-use super::{Assembly, NEVER_FOUND, Through};
+use super::{Assembly, EndedCall, NEVER_FOUND, Through};
 use crate::recorder::calls::CallMeaning;
 use crate::recorder::descriptors::Referent;
 use crate::recorder::objects::CLOEXEC;
-use crate::recorder::thread::Entered;
 use model::communication::{CommunicationCall, CommunicationKind};
 use syscalls::Sysno;
 
@@ -18,16 +17,6 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 const FUTEX_PRIVATE: u64 = 128;
 /// `EINPROGRESS`: a connection that will be made.
 const IN_PROGRESS: i64 = -115;
-
-/// A call of the process `pid` that has ended.
-pub(super) struct EndedCall {
-    pub(super) pid: u32,
-    pub(super) meaning: CallMeaning,
-    pub(super) entered: Entered,
-    pub(super) value: i64,
-    /// The same as it is kept, with nothing of what it moved yet.
-    pub(super) call: CommunicationCall,
-}
 
 impl EndedCall {
     /// What it returned, unless it failed.
@@ -80,12 +69,9 @@ impl Assembly {
             | M::Wait
             | M::QueueSend
             | M::QueueReceive => self.moved_bytes(ended),
-            M::Semaphores
-            | M::Futex
-            | M::Signal
-            | M::SignalWait
-            | M::SignalReturn
-            | M::Uring => self.woke(ended),
+            M::Semaphores | M::Futex | M::Signal | M::SignalWait | M::SignalReturn | M::Uring => {
+                self.woke(ended);
+            }
             M::Open { .. }
             | M::OpenProcess
             | M::Socket
