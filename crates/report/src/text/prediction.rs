@@ -42,7 +42,8 @@ fn sentences(prediction: &Prediction) -> Vec<String> {
             change(high)
         ),
         format!("{}; {}.", limit(&prediction.alone), limit(&prediction.busiest)),
-        "These are bounds from what messages cost alone: 'ipcmark try' measures it under the program itself."
+        "These are bounds from what messages cost alone, and programs may leave them, mostly upwards: 'ipcmark try' measures it under \
+         the program itself."
             .to_owned(),
     ]
 }
