@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use strum::IntoStaticStr;
 
 /// What the endpoints are.
 #[derive(
@@ -27,8 +28,9 @@ impl fmt::Display for Endpoints {
 }
 
 /// One of the two endpoints of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum EndpointRole {
     /// Starts each iteration and keeps the clock.
     Client,
@@ -50,9 +52,6 @@ impl EndpointRole {
 
     /// The name, as it is typed and shown.
     pub fn name(self) -> &'static str {
-        match self {
-            EndpointRole::Client => "client",
-            EndpointRole::Server => "server",
-        }
+        self.into()
     }
 }

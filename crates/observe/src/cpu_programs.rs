@@ -4,14 +4,14 @@
 //! A program gets what the kernel passes to the tracepoint, so that no record of the tracepoint's own is made. The endpoints' threads are
 //! numbers in the program.
 
-use crate::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
-use crate::bpf::btf::Btf;
+use crate::btf::Btf;
 use Register::{R0, R1, R2, R3, R6, R7, R8, R9, Stack};
 use Width::{Eight, Four};
 use model::observation::{CpuEventKind, EventSet};
 use std::collections::BTreeMap;
 use sys::Failure;
 use sys::bpf::{BpfInstruction, BpfMemory, BpfProgram};
+use sys::bpf_assembler::{Assembler, Condition, Helper, Label, Register, Width};
 
 /// So many records have room on each CPU.
 pub(crate) const RECORDS: usize = 1 << 16;

@@ -9,7 +9,7 @@
 
 mod accounted;
 mod attached;
-mod bpf;
+mod btf;
 mod clocks;
 mod counters;
 mod cpu_bpf;

@@ -2,6 +2,10 @@
 //! past the TCP stack (kernel: Documentation/bpf/map_sockmap.rst). It knows no program and no exchange.
 
 use crate::bpf::{BpfInstruction, BpfLink, BpfMap, BpfProgram, bpf, refused};
+use crate::bpf_assembler::Condition::{Equal, NotEqual};
+use crate::bpf_assembler::Register::{R0, R1, R2, R3, R4, Stack};
+use crate::bpf_assembler::Width::Four;
+use crate::bpf_assembler::{Assembler, Helper, Register};
 use crate::{Failure, OrFail};
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
@@ -17,11 +21,6 @@ const PROG_TYPE_SOCK_OPS: u32 = 13;
 const PROG_TYPE_SK_MSG: u32 = 16;
 const CGROUP_SOCK_OPS: u32 = 3;
 const SK_MSG_VERDICT: u32 = 7;
-/// Helpers (bpf-helpers(7)).
-const MAP_LOOKUP_ELEM: i32 = 1;
-const SOCK_HASH_UPDATE: i32 = 70;
-const MSG_REDIRECT_HASH: i32 = 71;
-const GET_NETNS_COOKIE: i32 = 122;
 /// `BPF_F_INGRESS`: to where the other end reads.
 const INGRESS: i32 = 1;
 /// What a program of sockets is called for: a connection is there, at the end that connected and at the one that accepts.
@@ -156,110 +155,11 @@ fn attached_to_all(program: &BpfProgram) -> Result<BpfLink, Failure> {
     Ok(BpfLink::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// Registers, as the kernel numbers them.
-const R0: u8 = 0;
-const R1: u8 = 1;
-const R2: u8 = 2;
-const R3: u8 = 3;
-const R4: u8 = 4;
 /// Kept over calls: what the program is called with, a port, and both addresses.
-const CONTEXT: u8 = 6;
-const PORT: u8 = 7;
-const LOCAL: u8 = 8;
-const REMOTE: u8 = 9;
-/// The end of the stack.
-const STACK: u8 = 10;
-
-/// A program as it grows. Jumps go to labels, which are put later.
-#[derive(Default)]
-struct Code {
-    instructions: Vec<BpfInstruction>,
-    jumps: Vec<(usize, &'static str)>,
-    labels: Vec<(&'static str, usize)>,
-}
-
-impl Code {
-    fn add(&mut self, code: u8, destination: u8, source: u8, offset: i16, immediate: i32) {
-        self.instructions.push(BpfInstruction::new(code, destination, source, offset, immediate));
-    }
-
-    /// Loads 4 bytes of what the program is called with.
-    fn load(&mut self, into: u8, at: i16) {
-        self.add(0x61, into, CONTEXT, at, 0);
-    }
-
-    /// Stores 4 bytes below the end of the stack.
-    fn store(&mut self, at: i16, from: u8) {
-        self.add(0x63, STACK, from, at, 0);
-    }
-
-    fn copy(&mut self, into: u8, from: u8) {
-        self.add(0xbf, into, from, 0, 0);
-    }
-
-    fn set(&mut self, into: u8, value: i32) {
-        self.add(0xb7, into, 0, 0, value);
-    }
-
-    /// The address of so many bytes below the end of the stack.
-    fn address(&mut self, into: u8, at: i16) {
-        self.copy(into, STACK);
-        self.add(0x07, into, 0, 0, i32::from(at));
-    }
-
-    /// A number of 8 bytes; with `source` 1, the map of that descriptor.
-    fn set_long(&mut self, into: u8, source: u8, value: u64) {
-        self.add(0x18, into, source, 0, value as u32 as i32);
-        self.add(0, 0, 0, 0, (value >> 32) as u32 as i32);
-    }
-
-    fn set_map(&mut self, into: u8, map: &BpfMap) {
-        self.set_long(into, 1, u64::from(number(map)));
-    }
-
-    /// From the network's order of bytes to the host's.
-    fn swap_bytes_of(&mut self, of: u8) {
-        self.add(0xdc, of, 0, 0, 32);
-    }
-
-    fn call(&mut self, helper: i32) {
-        self.add(0x85, 0, 0, 0, helper);
-    }
-
-    fn jump(&mut self, to: &'static str) {
-        self.jump_with(0x05, 0, 0, 0, to);
-    }
-
-    fn jump_if_equal(&mut self, of: u8, value: i32, to: &'static str) {
-        self.jump_with(0x15, of, 0, value, to);
-    }
-
-    fn jump_unless_equal(&mut self, of: u8, value: i32, to: &'static str) {
-        self.jump_with(0x55, of, 0, value, to);
-    }
-
-    fn jump_with(&mut self, code: u8, of: u8, source: u8, value: i32, to: &'static str) {
-        self.jumps.push((self.instructions.len(), to));
-        self.add(code, of, source, 0, value);
-    }
-
-    fn put(&mut self, label: &'static str) {
-        self.labels.push((label, self.instructions.len()));
-    }
-
-    /// Ends with 1, which is to go on, and fills in where jumps go.
-    fn finish(mut self) -> Vec<BpfInstruction> {
-        self.put("end");
-        self.set(R0, 1);
-        self.add(0x95, 0, 0, 0, 0);
-        for (at, label) in &self.jumps {
-            let to = self.labels.iter().find(|(known, _)| known == label).map_or(*at, |(_, to)| *to);
-            // It counts from the instruction after the jump.
-            self.instructions[*at].offset = (to - at - 1) as i16;
-        }
-        self.instructions
-    }
-}
+const CONTEXT: Register = Register::R6;
+const PORT: Register = Register::R7;
+const LOCAL: Register = Register::R8;
+const REMOTE: Register = Register::R9;
 
 /// Where keys are on the stack, and the port that is looked up.
 const KEY: i16 = -(KEY_BYTES as i16);
@@ -267,91 +167,102 @@ const LOOKED_UP: i16 = KEY - 4;
 
 /// What puts each end of a connection of this host to one of `ports` into `sockets`, once it is there.
 fn collects(sockets: &BpfMap, ports: &BpfMap, network: u64) -> Vec<BpfInstruction> {
-    let mut code = Code::default();
-    code.copy(CONTEXT, R1);
-    code.load(R2, sock_ops::OP);
-    code.load(PORT, sock_ops::LOCAL_PORT);
-    code.jump_if_equal(R2, PASSIVE_ESTABLISHED, "port known");
-    code.jump_unless_equal(R2, ACTIVE_ESTABLISHED, "end");
-    code.load(PORT, sock_ops::REMOTE_PORT);
-    code.swap_bytes_of(PORT);
-    code.put("port known");
-    code.load(LOCAL, sock_ops::LOCAL_IP4);
-    code.load(REMOTE, sock_ops::REMOTE_IP4);
-    code.load(R2, sock_ops::FAMILY);
-    code.jump_unless_equal(R2, INET6, "by IPv4");
+    let mut code = Assembler::default();
+    let [end, has_port, by_ipv4, is_of_this_host] = std::array::from_fn(|_| code.label());
+    code.set(CONTEXT, R1);
+    code.load(Four, R2, CONTEXT, sock_ops::OP);
+    code.load(Four, PORT, CONTEXT, sock_ops::LOCAL_PORT);
+    code.jump_if(R2, Equal, PASSIVE_ESTABLISHED, has_port);
+    code.jump_if(R2, NotEqual, ACTIVE_ESTABLISHED, end);
+    code.load(Four, PORT, CONTEXT, sock_ops::REMOTE_PORT);
+    code.swap_from_network(PORT);
+    code.put(has_port);
+    code.load(Four, LOCAL, CONTEXT, sock_ops::LOCAL_IP4);
+    code.load(Four, REMOTE, CONTEXT, sock_ops::REMOTE_IP4);
+    code.load(Four, R2, CONTEXT, sock_ops::FAMILY);
+    code.jump_if(R2, NotEqual, INET6, by_ipv4);
     // ::1, or an address of IPv4 in one of IPv6.
     for word in [0, 4] {
-        code.load(R2, sock_ops::REMOTE_IP6 + word);
-        code.jump_unless_equal(R2, 0, "end");
+        code.load(Four, R2, CONTEXT, sock_ops::REMOTE_IP6 + word);
+        code.jump_if(R2, NotEqual, 0, end);
     }
-    code.load(R2, sock_ops::REMOTE_IP6 + 8);
-    code.jump_unless_equal(R2, 0, "by IPv4");
-    code.load(R2, sock_ops::REMOTE_IP6 + 12);
-    code.swap_bytes_of(R2);
-    code.jump_unless_equal(R2, 1, "end");
+    code.load(Four, R2, CONTEXT, sock_ops::REMOTE_IP6 + 8);
+    code.jump_if(R2, NotEqual, 0, by_ipv4);
+    code.load(Four, R2, CONTEXT, sock_ops::REMOTE_IP6 + 12);
+    code.swap_from_network(R2);
+    code.jump_if(R2, NotEqual, 1, end);
     code.set(LOCAL, LOOPBACK6);
     code.set(REMOTE, LOOPBACK6);
-    code.jump("of this host");
-    code.put("by IPv4");
+    code.jump(is_of_this_host);
+    code.put(by_ipv4);
     // To itself, or 127.0.0.0/8.
-    code.jump_with(0x1d, LOCAL, REMOTE, 0, "of this host");
-    code.copy(R2, REMOTE);
-    code.swap_bytes_of(R2);
-    code.add(0x77, R2, 0, 0, 24);
-    code.jump_unless_equal(R2, 127, "end");
-    code.put("of this host");
-    code.store(LOOKED_UP, PORT);
-    code.set_map(R1, ports);
-    code.address(R2, LOOKED_UP);
-    code.call(MAP_LOOKUP_ELEM);
-    code.jump_if_equal(R0, 0, "end");
-    code.copy(R1, CONTEXT);
-    code.call(GET_NETNS_COOKIE);
-    code.set_long(R2, 0, network);
-    code.jump_with(0x5d, R0, R2, 0, "end");
-    code.store(KEY, LOCAL);
-    code.store(KEY + 4, REMOTE);
-    code.load(R2, sock_ops::LOCAL_PORT);
-    code.store(KEY + 8, R2);
-    code.load(R2, sock_ops::REMOTE_PORT);
-    code.swap_bytes_of(R2);
-    code.store(KEY + 12, R2);
-    code.copy(R1, CONTEXT);
-    code.set_map(R2, sockets);
-    code.address(R3, KEY);
+    code.jump_if(LOCAL, Equal, REMOTE, is_of_this_host);
+    code.set(R2, REMOTE);
+    code.swap_from_network(R2);
+    code.shift_right(R2, 24);
+    code.jump_if(R2, NotEqual, 127, end);
+    code.put(is_of_this_host);
+    code.store(Four, Stack, LOOKED_UP, PORT);
+    code.refer(R1, ports);
+    address(&mut code, R2, LOOKED_UP);
+    code.call(Helper::MapLookup);
+    code.jump_if(R0, Equal, 0, end);
+    code.set(R1, CONTEXT);
+    code.call(Helper::NetworkCookie);
+    code.set_long(R2, network);
+    code.jump_if(R0, NotEqual, R2, end);
+    code.store(Four, Stack, KEY, LOCAL);
+    code.store(Four, Stack, KEY + 4, REMOTE);
+    code.load(Four, R2, CONTEXT, sock_ops::LOCAL_PORT);
+    code.store(Four, Stack, KEY + 8, R2);
+    code.load(Four, R2, CONTEXT, sock_ops::REMOTE_PORT);
+    code.swap_from_network(R2);
+    code.store(Four, Stack, KEY + 12, R2);
+    code.set(R1, CONTEXT);
+    code.refer(R2, sockets);
+    address(&mut code, R3, KEY);
     code.set(R4, 0);
-    code.call(SOCK_HASH_UPDATE);
-    code.finish()
+    code.call(Helper::SocketUpdate);
+    code.put(end);
+    code.exit();
+    code.finish().0
 }
 
 /// What sends a message to where the other end reads, if that is one of `sockets`; else it goes through TCP.
 fn redirects(sockets: &BpfMap) -> Vec<BpfInstruction> {
-    let mut code = Code::default();
-    code.copy(CONTEXT, R1);
-    code.load(LOCAL, sk_msg::LOCAL_IP4);
-    code.load(REMOTE, sk_msg::REMOTE_IP4);
-    code.load(R2, sk_msg::FAMILY);
-    code.jump_unless_equal(R2, INET6, "known");
-    code.load(R2, sk_msg::REMOTE_IP6 + 8);
-    code.jump_unless_equal(R2, 0, "known");
+    let mut code = Assembler::default();
+    let known = code.label();
+    code.set(CONTEXT, R1);
+    code.load(Four, LOCAL, CONTEXT, sk_msg::LOCAL_IP4);
+    code.load(Four, REMOTE, CONTEXT, sk_msg::REMOTE_IP4);
+    code.load(Four, R2, CONTEXT, sk_msg::FAMILY);
+    code.jump_if(R2, NotEqual, INET6, known);
+    code.load(Four, R2, CONTEXT, sk_msg::REMOTE_IP6 + 8);
+    code.jump_if(R2, NotEqual, 0, known);
     code.set(LOCAL, LOOPBACK6);
     code.set(REMOTE, LOOPBACK6);
-    code.put("known");
+    code.put(known);
     // The other end's key: what is remote here is local there.
-    code.store(KEY, REMOTE);
-    code.store(KEY + 4, LOCAL);
-    code.load(R2, sk_msg::REMOTE_PORT);
-    code.swap_bytes_of(R2);
-    code.store(KEY + 8, R2);
-    code.load(R2, sk_msg::LOCAL_PORT);
-    code.store(KEY + 12, R2);
-    code.copy(R1, CONTEXT);
-    code.set_map(R2, sockets);
-    code.address(R3, KEY);
+    code.store(Four, Stack, KEY, REMOTE);
+    code.store(Four, Stack, KEY + 4, LOCAL);
+    code.load(Four, R2, CONTEXT, sk_msg::REMOTE_PORT);
+    code.swap_from_network(R2);
+    code.store(Four, Stack, KEY + 8, R2);
+    code.load(Four, R2, CONTEXT, sk_msg::LOCAL_PORT);
+    code.store(Four, Stack, KEY + 12, R2);
+    code.set(R1, CONTEXT);
+    code.refer(R2, sockets);
+    address(&mut code, R3, KEY);
     code.set(R4, INGRESS);
-    code.call(MSG_REDIRECT_HASH);
-    code.finish()
+    code.call(Helper::MessageRedirect);
+    code.exit();
+    code.finish().0
+}
+
+/// `to` is where so many bytes below the end of the stack begin.
+fn address(code: &mut Assembler, to: Register, at: i16) {
+    code.set(to, Stack);
+    code.add(to, i32::from(at));
 }
 
 #[cfg(all(test, not(miri), not(loom)))]

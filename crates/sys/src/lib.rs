@@ -8,6 +8,7 @@ pub mod address;
 pub mod allocator;
 pub mod anonymous;
 pub mod bpf;
+pub mod bpf_assembler;
 pub mod bpf_count;
 pub mod bpf_iterator;
 pub mod bpf_redirect;

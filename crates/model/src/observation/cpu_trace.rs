@@ -6,10 +6,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use strum::IntoStaticStr;
 
 /// A set of events that is recorded or not, as a whole. The cost of a trace is found by leaving sets out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum EventSet {
     /// Which thread a CPU runs: `sched_switch`, or context-switch records of one's own threads.
     Switches,
@@ -201,14 +216,7 @@ impl EventSet {
 
     /// The name, as it is written and shown.
     pub fn name(self) -> &'static str {
-        match self {
-            EventSet::Switches => "switches",
-            EventSet::WakeUps => "wake-ups",
-            EventSet::Calls => "calls",
-            EventSet::Interrupts => "interrupts",
-            EventSet::Idle => "idle",
-            EventSet::Faults => "faults",
-        }
+        self.into()
     }
 }
 

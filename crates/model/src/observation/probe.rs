@@ -3,10 +3,25 @@
 use crate::invalid::Invalid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// An instrument that observes a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Probe {
     /// Counters of the kernel and of the processor (perf_event_open(2)).
     Counters,
@@ -46,16 +61,7 @@ impl Probe {
 
     /// The name, as it is typed and shown.
     pub fn name(self) -> &'static str {
-        match self {
-            Probe::Counters => "counters",
-            Probe::Syscalls => "syscalls",
-            Probe::OneCall => "one-call",
-            Probe::Ptrace => "ptrace",
-            Probe::Scheduler => "scheduler",
-            Probe::Faults => "faults",
-            Probe::Sampling => "sampling",
-            Probe::Timeline => "timeline",
-        }
+        self.into()
     }
 }
 

@@ -4,10 +4,25 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// A part of the kernel, or the program itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Subsystem {
     /// The way into the kernel and out of it, of system calls that do little else.
     Entry,
@@ -69,25 +84,7 @@ impl Subsystem {
 
     /// Its name in suites and results files.
     pub fn word(self) -> &'static str {
-        match self {
-            Subsystem::Entry => "entry",
-            Subsystem::Copy => "copy",
-            Subsystem::Scheduling => "scheduling",
-            Subsystem::Waiting => "waiting",
-            Subsystem::Locking => "locking",
-            Subsystem::Sockets => "sockets",
-            Subsystem::Network => "network",
-            Subsystem::Files => "files",
-            Subsystem::Memory => "memory",
-            Subsystem::Faults => "faults",
-            Subsystem::Interrupts => "interrupts",
-            Subsystem::IoUring => "io-uring",
-            Subsystem::Ipc => "ipc",
-            Subsystem::Signals => "signals",
-            Subsystem::Tracing => "tracing",
-            Subsystem::User => "user",
-            Subsystem::Unknown => "unknown",
-        }
+        self.into()
     }
 
     /// In words, as reports show it.

@@ -7,10 +7,10 @@
 
 use super::layout::{RecordKind, announced, file, record, thread};
 use super::programs::{RECORD, TO_DO, Writer};
-use crate::bpf::assembler::{Condition, Helper, Label, Register, Width};
 use crate::recorder::described::PROCESSES;
 use Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, Stack};
 use Width::{Eight, Four};
+use sys::bpf_assembler::{Condition, Helper, Label, Register, Width};
 
 /// Where things lie on the stack, below the record: the files of the call, which go into its record, ...
 const FILES: i16 = RECORD - 16;

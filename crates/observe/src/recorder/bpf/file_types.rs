@@ -1,6 +1,6 @@
 //! Where the kernel has what a record says of a file, by its description of its own types. It writes no program.
 
-use crate::bpf::btf::Btf;
+use crate::btf::Btf;
 
 /// Members of structures that programs read of files, and what those are.
 pub(super) struct FileTypes {

@@ -6,12 +6,12 @@
 
 use super::file_types::FileTypes;
 use super::layout::{RecordKind, announced, file, record, thread};
-use crate::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
-use crate::bpf::btf::Btf;
+use crate::btf::Btf;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, Stack};
 use Width::{Eight, Four};
 use sys::Failure;
 use sys::bpf::{BpfInstruction, BpfMap, BpfRing};
+use sys::bpf_assembler::{Assembler, Condition, Helper, Label, Register, Width};
 
 /// Where things lie on the stack, from its end: a key of four bytes, and a record, of which the longest is that of a file.
 pub(super) const KEY: i16 = -4;

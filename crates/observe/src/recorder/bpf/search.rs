@@ -3,14 +3,14 @@
 
 use super::file_types::FileTypes;
 use super::programs::unknown;
-use crate::bpf::assembler::{Assembler, Condition, Helper, Label, Register, Width};
-use crate::bpf::btf::Btf;
+use crate::btf::Btf;
 use crate::recorder::described::Inode;
 use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, Stack};
 use Width::{Eight, Four};
 use std::collections::BTreeSet;
 use sys::Failure;
 use sys::bpf::{BpfInstruction, BpfMap, BpfProgram, BpfRing};
+use sys::bpf_assembler::{Assembler, Condition, Helper, Label, Register, Width};
 use sys::bpf_iterator::BpfIterator;
 
 /// So many descriptors of each process are examined in one go.
