@@ -15,7 +15,7 @@ const USUAL: [(&str, usize, &str); 12] = [
     ("report a.jsonl", 25, "Fastest round trip"),
     ("run pipe unix-stream -s 64 --time 3s -o b.jsonl", 25, "Fastest round trip"),
     ("compare a.jsonl b.jsonl", 55, "Of 4 cases B is slower in "),
-    ("compare pipe tcp -s 64 --time 3s", 30, "latency 64 same-core: tcp "),
+    ("compare pipe tcp -s 64 --time 3s", 30, "latency 64 same-core: "),
     ("explain pipe -s 64 --time 6s", 90, "pipe latency 64 same-core"),
     ("advise --pattern request-reply -s 64 pipe tcp --time 3s", 35, "request-reply of 64, best in latency"),
     ("record -- sh -c 'seq 100000 | cat > out'", 30, "2 processes and 1 flow over pipe, recorded for "),
