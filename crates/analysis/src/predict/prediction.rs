@@ -176,7 +176,8 @@ fn changes([before, after]: [&Scenario; 2], costs: &MeasuredCosts) -> Option<Vec
     pairs.map(change).collect()
 }
 
-/// What a request of `flow` costs, or a message of a stream, where its messages were recorded to go.
+/// What a request of `flow` costs, or a message of a stream, where its messages were recorded to go. On a host with one CPU that is all
+/// there is.
 fn message_cost(scenario: &Scenario, flow: &Flow, costs: &MeasuredCosts) -> Option<MessageCost> {
     let at = |place: EndPlace| {
         let key = (flow.mechanism.clone(), workload(flow), place);
@@ -185,10 +186,10 @@ fn message_cost(scenario: &Scenario, flow: &Flow, costs: &MeasuredCosts) -> Opti
         let reply = flow.reply.as_ref().map_or(Some(request), |reply| costs.at(&key, reply.mean()))?;
         Some(request.times(0.5).and(reply.times(0.5)))
     };
-    match on_one_cpu(scenario, flow) {
-        share if share >= 1.0 => at(EndPlace::OneCpu),
-        share if share <= 0.0 => at(EndPlace::TwoCpus),
-        share => Some(at(EndPlace::OneCpu)?.times(share).and(at(EndPlace::TwoCpus)?.times(1.0 - share))),
+    let share = on_one_cpu(scenario, flow).clamp(0.0, 1.0);
+    match [EndPlace::OneCpu, EndPlace::TwoCpus].map(at) {
+        [Some(one), Some(two)] => Some(one.times(share).and(two.times(1.0 - share))),
+        [one, two] => one.or(two),
     }
 }
 

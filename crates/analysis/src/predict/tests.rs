@@ -146,6 +146,20 @@ fn costs_are_those_of_the_place_and_of_the_sizes() {
 }
 
 #[test]
+fn a_host_with_one_cpu_has_the_costs_of_one() {
+    let mut costs = MeasuredCosts::default();
+    for (name, elapsed_ns) in [("slow", 16_000.0), ("fast", 8000.0)] {
+        let cost = MessageCost { elapsed_ns, client_ns: 4000.0, server_ns: 4000.0, error_ns: 0.0 };
+        costs.add((Spec::plain(name), Workload::Latency, EndPlace::OneCpu), 64, cost);
+    }
+    let mut before = scenario(&[0.3, 0.6], vec![flow(0, 1, 10_000.0)]);
+    before.flows[0].recorded.as_mut().unwrap().on_one_cpu = None;
+    let mut after = before.clone();
+    after.flows[0].mechanism = Spec::plain("fast");
+    assert_near(predict(&before, &after, &costs, &[0]).unwrap().alone.ratio, 100.0 / 92.0);
+}
+
+#[test]
 fn what_recording_cost_is_taken_out_of_rates() {
     let mut slowed = scenario(&[0.3, 0.6], vec![flow(0, 1, 8000.0)]);
     slowed.recorded = Some(Recording {
