@@ -268,7 +268,7 @@ fn a_case_is_explained_against_that_of_another_build() {
     let place = Place::new();
     let other = place.path("other");
     fs::copy(IPCMARK, &other).unwrap();
-    let words = ["explain", "pipe", "-s", "8", "-p", "same-core", "--time", "4s", "--against"];
+    let words = ["explain", "pipe", "-s", "8", "-p", "same-core", "--time", "12s", "--against"];
     let said = run(place.ipcmark(words).arg(&other));
     if !said.out.contains("pipe") {
         return skip(said.err.trim(), "no build is explained against another");
