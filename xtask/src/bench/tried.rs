@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
             let connections = run.get("CONNECTIONS").copied().unwrap_or(1);
             let cpus = if connections == 1 { first_of(&all) } else { all };
             sched_setaffinity(None, &cpus).map_err(|errno| errno.to_string())?;
-            let said = match in_turn(&workload, &prepared, run, passes as u32) {
+            let said = match in_turn(&workload, &prepared, run, passes as u32, &[AS_IT_IS, EXCHANGED, OWN]) {
                 Ok(starts) => verdict(&starts),
                 Err(why) => format!("{why} | | |"),
             };
@@ -69,12 +69,13 @@ fn first_of(all: &CpuSet) -> CpuSet {
     one
 }
 
-/// Runs the variants in turn.
+/// Runs the `wanted` variants in turn.
 fn in_turn(
     workload: &Workload,
     prepared: &Prepared<'_>,
     run: &BTreeMap<String, u32>,
     passes: u32,
+    wanted: &[usize],
 ) -> Result<Vec<Rates>, String> {
     let [tcp, own] = prepared.programs(run)?;
     let rate = Regex::new(&workload.metric).map_err(|error| error.to_string())?;
@@ -84,7 +85,7 @@ fn in_turn(
     let variants = [(&tcp, &unchanged), (&tcp, &exchanged), (&own, &unchanged)];
     let mut starts = Vec::new();
     for pass in 0..passes {
-        let mut order = [AS_IT_IS, EXCHANGED, OWN];
+        let mut order = wanted.to_vec();
         if !pass.is_multiple_of(2) {
             order.reverse();
         }

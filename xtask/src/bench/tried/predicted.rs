@@ -1,18 +1,16 @@
 //! `cargo xtask bench predict [NAME [PASSES [SECONDS]]]`: what an exchange does to servers that people use, as `try` does it, and whether
 //! that lies within the bounds that `ipcmark predict` gives from a recording over TCP.
 
-use super::ratio::{Rates, change, ratio_words, said};
+use super::ratio::{change, ratio_words, said};
 use super::workload::{self, Workload};
-use super::{AS_IT_IS, EXCHANGED, first_of, rates};
+use super::{AS_IT_IS, EXCHANGED, first_of, in_turn};
 use crate::bench::ipcmark::Ipcmark;
 use crate::bench::setup::numbers;
 use analysis::interval::MeanEstimate;
-use exchange::{ProgramExchange, ProgramExchanges};
 use harness::programs::Programs;
 use harness::programs::started::{StartedProgram, Variant};
 use mechanisms::registry::CARDS;
 use model::Scenario;
-use regex::Regex;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 use std::path::Path;
@@ -47,7 +45,8 @@ pub(in crate::bench) fn run(arguments: &[&str]) -> Result<(), String> {
             sched_setaffinity(None, &cpus).map_err(|errno| errno.to_string())?;
             let [programs, _] = prepared.programs(run)?;
             // What happens comes first, so that nobody knows what was predicted.
-            let measured = change(&in_turn(&workload, &programs, passes as u32)?, AS_IT_IS, EXCHANGED);
+            let starts = in_turn(&workload, &prepared, run, passes as u32, &[AS_IT_IS, EXCHANGED]);
+            let measured = starts.ok().and_then(|starts| change(&starts, AS_IT_IS, EXCHANGED));
             let file = ipcmark.file(&format!("{}-{connections}", workload.name)).with_extension("toml");
             let recorded = record(&ipcmark, &programs, &file);
             sched_setaffinity(None, &all).map_err(|errno| errno.to_string())?;
@@ -60,25 +59,6 @@ pub(in crate::bench) fn run(arguments: &[&str]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Runs the program as it is and exchanged, in turn.
-fn in_turn(workload: &Workload, programs: &Programs, passes: u32) -> Result<Vec<Rates>, String> {
-    let rate = Regex::new(&workload.metric).map_err(|error| error.to_string())?;
-    let exchange: ProgramExchange = workload.exchanges.parse().map_err(|error| format!("{error}"))?;
-    let exchanged = Variant::Answered(ProgramExchanges(vec![exchange]));
-    let unchanged = Variant::Answered(ProgramExchanges::default());
-    let mut starts = Vec::new();
-    for pass in 0..passes {
-        let mut order = [(AS_IT_IS, &unchanged), (EXCHANGED, &exchanged)];
-        if !pass.is_multiple_of(2) {
-            order.reverse();
-        }
-        for (variant, calls) in order {
-            starts.push(Rates { variant, pass, per_s: rates(programs, calls, &rate, variant == EXCHANGED)? });
-        }
-    }
-    Ok(starts)
 }
 
 /// A command that is run again and again, until it is dropped.
