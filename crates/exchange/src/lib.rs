@@ -31,4 +31,4 @@ pub use message::Ended;
 pub use observed::{Observed, ObservedPort, candidates};
 pub use sockets::Sockets;
 pub use target::Target;
-pub use usage::ProgramUsage;
+pub use usage::{ProgramUsage, of_tree};

@@ -1,5 +1,6 @@
 //! What a process and all that it has started have used of the machine: CPU time, context switches, memory.
 
+use model::record::Usage;
 use rustix::process::Pid;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -86,6 +87,43 @@ fn of_process(pid: i32) -> ProgramUsage {
     usage.peak_bytes = field(&status, "VmHWM:") * 1024;
     usage.cpu_ns += of_ended_children_ns(pid);
     usage
+}
+
+/// What a process and all its descendants that are alive have used. The kernel tells the time on CPUs by the nanosecond, and how it was parted
+/// into the program's and its own by the tick: the parts are in the proportion of the ticks so far.
+pub fn of_tree(root: Pid) -> Usage {
+    let mut sum = Usage::default();
+    for pid in descendants(root).into_iter().chain([root.as_raw_nonzero().get()]) {
+        sum = sum + of_threads(pid);
+    }
+    sum
+}
+
+fn of_threads(pid: i32) -> Usage {
+    /// The fields behind the name, from the state, which is the third (proc_pid_stat(5)).
+    const MINFLT: usize = 10 - 3;
+    const MAJFLT: usize = 12 - 3;
+    const UTIME: usize = 14 - 3;
+    const STIME: usize = 15 - 3;
+    let mut sum = Usage::default();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    for task in tasks {
+        let of = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let status = of("status");
+        sum.cpu_ns += of("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        sum.voluntary_switches += field(&status, "voluntary_ctxt_switches:");
+        sum.involuntary_switches += field(&status, "nonvoluntary_ctxt_switches:");
+    }
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let fields: Vec<u64> = behind.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+    let at = |field: usize| fields.get(field).copied().unwrap_or(0);
+    sum.minor_faults = at(MINFLT);
+    sum.major_faults = at(MAJFLT);
+    let (user, system) = (at(UTIME), at(STIME));
+    sum.user_ns = (u128::from(sum.cpu_ns) * u128::from(user) / u128::from((user + system).max(1))) as u64;
+    sum.system_ns = sum.cpu_ns - sum.user_ns;
+    sum
 }
 
 /// The CPU time of the children that the process has waited for (proc_pid_stat(5), `cutime` and `cstime`).

@@ -41,6 +41,11 @@ impl Clock {
         Self { source }
     }
 
+    /// The one that every endpoint has without calibration, `CLOCK_MONOTONIC_RAW`.
+    pub(crate) const fn raw() -> Self {
+        Self { source: ClockSource::MonotonicRaw }
+    }
+
     /// Reads the clock, after everything in front of it.
     #[inline(always)]
     pub fn now(&self) -> Stamp {

@@ -6,11 +6,13 @@ mod common_window;
 pub mod compare;
 mod deadlines;
 pub mod dose;
+pub mod driver;
 pub mod endpoint_process;
 mod endpoint_threads;
 #[cfg(test)]
 mod fake_trials;
-mod heartbeat;
+pub mod heartbeat;
+mod led;
 pub mod leftovers;
 pub mod other_build;
 mod own_child;

@@ -2,7 +2,7 @@
 //! no command line for people.
 
 use crate::coordinator::endpoint_process::CHILD_OF;
-use crate::coordinator::{push, run_directory, via};
+use crate::coordinator::{driver, push, run_directory, via};
 use crate::endpoint::process;
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,6 +20,9 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<Result<
             (None, _) => Some(process::main_over_standard_streams()),
             (Some(option), Some(coordinator)) if option == CHILD_OF => {
                 Some(process::main(&coordinator.to_string_lossy()))
+            }
+            (Some(option), Some(cpu)) if option == driver::RUN_ON => {
+                Some(driver::become_on(&cpu.to_string_lossy(), arguments))
             }
             // What else can be typed is for people, and for the command line's parser.
             _ => None,

@@ -4,6 +4,7 @@ pub(crate) mod channel;
 pub mod error;
 pub(crate) mod frame;
 pub mod hello;
+pub mod led;
 pub(crate) mod message;
 pub mod orders;
 pub(crate) mod phase;

@@ -60,6 +60,8 @@ pub enum Command {
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
     Endpoint(EndpointArguments),
+    /// List the drivers, which are endpoints in other languages, build one, or begin one of your own
+    Driver(DriverArguments),
     /// Remove what killed runs left behind
     Clean,
     /// Print the JSON Schema of the results file, or of the scenario file
@@ -128,6 +130,8 @@ pub struct RunArguments {
     pub existing: OverwriteOption,
     #[command(flatten)]
     pub show: ShowOptions,
+    #[command(flatten, next_help_heading = "If endpoints are other programs")]
+    pub programs: EndpointOptions,
     #[command(flatten, next_help_heading = "If client and server are on two hosts")]
     pub remote: RemoteOptions,
 }
@@ -194,6 +198,27 @@ pub struct RemoteOptions {
     /// Copy this program to the other side for the run, and remove it afterwards
     #[arg(long, conflicts_with = "via_program")]
     pub push: bool,
+}
+
+/// Whose programs the endpoints are.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EndpointOptions {
+    /// Have this command be both endpoints, of every mechanism that names no driver: it speaks the protocol of docs/reference/protocol.md
+    #[arg(long, value_name = "COMMAND")]
+    pub endpoint: Option<String>,
+    /// Have this command be the client
+    #[arg(long, value_name = "COMMAND")]
+    pub client_endpoint: Option<String>,
+    /// Have this command be the server
+    #[arg(long, value_name = "COMMAND")]
+    pub server_endpoint: Option<String>,
+}
+
+impl EndpointOptions {
+    /// Whether any is typed.
+    pub fn are_typed(&self) -> bool {
+        self.endpoint.is_some() || self.client_endpoint.is_some() || self.server_endpoint.is_some()
+    }
 }
 
 /// How precise results are to be, and what measuring may take.
@@ -396,6 +421,35 @@ pub enum EndpointCommand {
         /// Command, such as ipcmark endpoint, with its arguments
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
         command: Vec<String>,
+    },
+}
+
+/// `ipcmark driver`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::DRIVER)]
+pub struct DriverArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub command: DriverCommand,
+}
+
+/// The sub-commands of `ipcmark driver`.
+#[derive(Debug, Subcommand)]
+pub enum DriverCommand {
+    /// List the drivers: what each measures, and whether it is built here
+    List,
+    /// Build drivers here, for this user
+    Build {
+        /// Names of drivers [default: all whose language this host has]
+        #[arg(value_name = "DRIVER")]
+        names: Vec<String>,
+    },
+    /// Begin a driver of your own in a new directory, from one that works
+    New {
+        /// Driver from which it begins, by its language: python
+        language: String,
+        /// Name of the new one, and of its directory
+        name: String,
     },
 }
 

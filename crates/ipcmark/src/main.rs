@@ -11,6 +11,7 @@ mod cmd;
 mod collector;
 mod derived_file;
 mod doses;
+mod drivers;
 mod exit;
 mod explanation;
 mod explanation_against;
@@ -118,6 +119,7 @@ fn dispatch(cli: cli::Cli) -> Result<Exit, Error> {
         Command::Try(arguments) => cmd::try_exchange::run(arguments),
         Command::Suite(arguments) => cmd::suite::run(arguments),
         Command::Endpoint(arguments) => cmd::endpoint::run(arguments),
+        Command::Driver(arguments) => cmd::driver::run(&arguments),
         Command::Clean => cmd::clean::run(),
         Command::Schema(arguments) => cmd::schema::run(&arguments),
         Command::Completions(arguments) => cmd::completions::run(arguments),

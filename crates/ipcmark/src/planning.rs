@@ -1,9 +1,11 @@
 //! What of a selection can be measured on this host: the plan, and the refusal where nothing can. It starts nothing.
 
+use crate::drivers;
+use harness::coordinator::driver::DriverSet;
 use harness::coordinator::remote::{Remote, ServerAddresses};
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
-use model::card::Support;
+use model::card::{Card, Support};
 use model::plan::{Plan, PlanEntry, between_hosts_and_here, plan, plan_remote};
 use model::record::Dropped;
 use model::topology::Topology;
@@ -11,12 +13,22 @@ use model::{Case, CpuPair, Endpoints, Invalid, Reach, Spec};
 
 /// The plan of `blocks` on this host, which has `topology`.
 pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Plan {
-    plan(blocks, endpoints, topology, entry)
+    plan_with(blocks, endpoints, topology, &DriverSet::default())
+}
+
+/// The same with the `drivers` that there are.
+pub fn plan_with(blocks: &[Block], endpoints: Endpoints, topology: &Topology, drivers: &DriverSet) -> Plan {
+    plan(blocks, endpoints, topology, |spec| entry_of(spec, drivers))
 }
 
 /// The plan of `blocks`, refused where it has no case.
-pub fn plan_some(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Result<Plan, Invalid> {
-    let plan = plan_here(blocks, endpoints, topology);
+pub fn plan_some(
+    blocks: &[Block],
+    endpoints: Endpoints,
+    topology: &Topology,
+    drivers: &DriverSet,
+) -> Result<Plan, Invalid> {
+    let plan = plan_with(blocks, endpoints, topology, drivers);
     if requested(&plan).next().is_none() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
 }
 
@@ -69,6 +81,21 @@ fn entry(spec: &Spec) -> PlanEntry {
     }
 }
 
+/// The same of one that may have drivers: they have what their hellos say.
+fn entry_of(spec: &Spec, drivers: &DriverSet) -> PlanEntry {
+    let entry = entry(spec);
+    if spec.drivers.are_none() {
+        return entry;
+    }
+    match drivers::workloads_of(spec, drivers, &entry.card) {
+        // As long as the program, as those of the registry.
+        Ok(workloads) => PlanEntry { card: Card { workloads: workloads.leak(), ..entry.card }, ..entry },
+        Err(Invalid { problem, remedy }) => {
+            PlanEntry { support: Support::No { reason: problem, remedy }, ..entry }
+        }
+    }
+}
+
 /// The same between two sides. What needs an address works where the client reaches the server at one; that virtual sockets work
 /// between machines does not depend on this host's own loopback.
 fn entry_between(spec: &Spec, addresses: &ServerAddresses) -> PlanEntry {
@@ -117,7 +144,7 @@ mod tests {
                 ..Axes::default()
             };
             let suite = by_hand(&[name.to_owned()], &axes).unwrap();
-            plan_some(&suite.blocks, Endpoints::default(), &topology)
+            plan_some(&suite.blocks, Endpoints::default(), &topology, &DriverSet::default())
         };
         let names: Vec<String> =
             requested(&of("syscall", Workload::Cost).unwrap()).map(|case| case.spec.name.clone()).collect();

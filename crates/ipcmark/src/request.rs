@@ -4,13 +4,14 @@
 //! It reads the files that are named, and asks nothing else of this host.
 
 use crate::cli::{
-    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, FormatOption, PageOption, ProfileOptions,
+    AxesOptions, CompareArguments, EffortOptions, EndpointOptions, ExplainArguments, FormatOption, PageOption, ProfileOptions,
     RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
 };
 use crate::derived_file::Existing;
 use crate::exit::Error;
 use crate::selection::{ALL, Axes, by_hand, placements, restrict};
-use crate::{results_file, suites};
+use crate::{drivers, results_file, suites};
+use harness::coordinator::driver::DriverSet;
 use harness::coordinator::via::Via;
 use mechanisms::registry::{self, CARDS};
 use model::block::Block;
@@ -57,6 +58,8 @@ pub struct RunRequest {
     pub explanation: Option<ExplanationRequest>,
     /// The sides that are reached by commands, if any are.
     pub remote: Option<RemoteRequest>,
+    /// The drivers that cases have.
+    pub drivers: DriverSet,
 }
 
 /// The sides that are reached by commands, at least one.
@@ -129,6 +132,8 @@ pub struct RatioRequest {
     pub against: Option<PathBuf>,
     /// The difference to plan for, where only a plan is asked for.
     pub find: Option<Percent>,
+    /// The drivers that cases have.
+    pub drivers: DriverSet,
     /// What client and server are.
     pub endpoints: Endpoints,
     /// Differences within this are none.
@@ -204,7 +209,8 @@ pub struct ExplanationFiles {
 impl RunRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: RunArguments) -> Result<Self, Error> {
-        let RunArguments { what, axes, effort, quick, observe, .. } = arguments;
+        let RunArguments { what, axes, effort, quick, observe, programs, .. } = arguments;
+        drivers::register(&programs, effort.timeout)?;
         let axes = Axes::try_from(axes)?;
         let is_named = named_suite(&what)?.is_some();
         if !is_named && (quick || observe.is_some()) {
@@ -225,6 +231,14 @@ impl RunRequest {
         suite.total = arguments.total.or(suite.total);
         suite.endpoints = endpoints.map(Into::into).or(suite.endpoints);
         let remote = RemoteRequest::new(arguments.remote)?;
+        let drivers = drivers::meet(&programs, timeout, &mut suite.blocks)?;
+        if remote.is_some() && programs.are_typed() {
+            return Err(Invalid::new(
+                "endpoints that are other programs are of this host",
+                "leave out --endpoint, or --server-via and --client-via",
+            )
+            .into());
+        }
         if remote.is_some() && (suite.endpoints == Some(Endpoints::Threads) || arguments.explain) {
             return Err(Invalid::new(
                 "threads of one process, and explanations, are of one host",
@@ -234,6 +248,7 @@ impl RunRequest {
         }
         Ok(Self {
             remote,
+            drivers,
             suite_name: is_named.then(|| suite.name.clone()),
             suite,
             iterations: arguments.iterations,
@@ -322,7 +337,7 @@ fn suite_of(what: &[String], axes: &Axes) -> Result<Suite, Error> {
 
 /// Refuses a `word` that names neither a mechanism nor a suite.
 fn refuse_unknown(word: &str) -> Result<(), Invalid> {
-    if word.contains(':') || word == ALL || registry::card(word).is_some() {
+    if word.contains(':') || word == ALL || drivers::are_named(word) || registry::card(word).is_some() {
         return Ok(());
     }
     let suites = suites::SUITES.iter().map(|(name, _)| *name);
@@ -344,6 +359,7 @@ impl CompareRequest {
         let CompareArguments { what, against, plan, find, axes, inject, effort, .. } = arguments;
         let find = plan.then_some(find);
         let axes = Axes::try_from(axes)?;
+        drivers::register(&EndpointOptions::default(), effort.timeout)?;
         if let Some(program) = against {
             let blocks = suite_of(&what, &axes)?.blocks;
             let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort)?;
@@ -410,7 +426,8 @@ fn two_sides(what: Vec<String>) -> Result<[String; 2], Invalid> {
 /// The mechanism or operation that `text` names; `None` where it names results files.
 fn side(text: &str) -> Result<Option<Spec>, Invalid> {
     let is_path = |text: &str| text.contains(['/', '.']) || Path::new(text).exists();
-    if text.split(',').any(is_path) { Ok(None) } else { Spec::parse(text, CARDS).map(Some) }
+    let is_file = !drivers::are_named(text) && text.split(',').any(is_path);
+    if is_file { Ok(None) } else { Spec::parse(text, &registry::cards()).map(Some) }
 }
 
 impl RatioRequest {
@@ -420,16 +437,22 @@ impl RatioRequest {
         find: Option<Percent>,
         inject: Option<Inject>,
         effort: EffortOptions,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, Error> {
         let margin = effort.precision.unwrap_or(RATIO_MARGIN.into());
         if margin.on_two_cpus.is_some() {
             let problem =
                 format!("'{margin}' is not one percentage: both sides of a comparison have the same margin");
-            return Err(Invalid::new(problem, format!("give one, such as --precision {}", margin.least)));
+            return Err(Invalid::new(problem, format!("give one, such as --precision {}", margin.least)).into());
         }
         let time = if find.is_some() { PILOT_TIME } else { RATIO_TIME };
+        let [mut both, mut after] = blocks;
+        let before = both.len();
+        both.append(&mut after);
+        let drivers = drivers::meet(&EndpointOptions::default(), effort.timeout, &mut both)?;
+        let after = both.split_off(before);
         Ok(Self {
-            blocks,
+            drivers,
+            blocks: [both, after],
             against,
             find,
             inject,

@@ -38,7 +38,7 @@ pub fn by_hand(texts: &[String], axes: &Axes) -> Result<Suite, Invalid> {
         if text == ALL {
             blocks.extend(all(&axes.workloads)?);
         } else {
-            let spec = Spec::parse(text, CARDS)?;
+            let spec = Spec::parse(text, &registry::cards())?;
             let workloads = registry::card(&spec.name).map_or(&[][..], |card| card.workloads);
             blocks.push(block(spec, &axes.workloads, &workloads[..workloads.len().min(1)])?);
         }

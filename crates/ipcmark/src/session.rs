@@ -87,6 +87,7 @@ impl RunSession {
             plain_times: PlainTimes::default(),
             remote: None,
             layout: AddressLayout::Alike,
+            drivers: None,
         }
     }
 

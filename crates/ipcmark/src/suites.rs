@@ -1,8 +1,9 @@
 //! The suites that come with the program, and suite files.
 
+use crate::drivers;
 use crate::exit::Error;
 use crate::results_file::read_text;
-use mechanisms::registry::CARDS;
+use mechanisms::registry::cards;
 use model::Invalid;
 use model::suite::Suite;
 use std::path::Path;
@@ -22,13 +23,13 @@ pub const SUITES: &[(&str, &str)] = &[
 
 /// Whether `word` names a suite, and no mechanism: one of the program's, or a path.
 pub fn is_named(word: &str) -> bool {
-    SUITES.iter().any(|(known, _)| *known == word) || word.contains('/') || word.ends_with(".toml")
+    SUITES.iter().any(|(known, _)| *known == word) || word.ends_with(".toml") || word.contains('/') && !drivers::are_named(word)
 }
 
 /// The suite that `name` names, or that the file `name` holds.
 pub fn find(name: &str) -> Result<Suite, Error> {
     if let Some((_, text)) = SUITES.iter().find(|(known, _)| *known == name) {
-        return Suite::parse(text, CARDS).map_err(Error::from);
+        return Suite::parse(text, &cards()).map_err(Error::from);
     }
     if !is_named(name) {
         let known = SUITES.iter().map(|(name, _)| *name);
@@ -39,12 +40,13 @@ pub fn find(name: &str) -> Result<Suite, Error> {
     const LONGEST_BYTES: u64 = 1 << 20;
     let text = read_text(Path::new(name), LONGEST_BYTES)?;
     let in_file = |Invalid { problem, remedy }| Invalid::new(format!("{name}: {problem}"), remedy);
-    Suite::parse(&text, CARDS).map_err(in_file).map_err(Error::from)
+    Suite::parse(&text, &cards()).map_err(in_file).map_err(Error::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mechanisms::registry::CARDS;
 
     #[test]
     fn every_suite_is_valid_and_known_by_its_own_name() {

@@ -13,6 +13,7 @@ use crate::support::zero_copy::{OverPipes, OverTcp};
 use crate::{floors, mechanisms, operations};
 use model::Params;
 use model::card::{Card, Support};
+use std::sync::{PoisonError, RwLock};
 
 /// Code that is compiled once for each entry of the registry, so that its loop has no trait object.
 pub trait Visitor {
@@ -114,9 +115,26 @@ registry! {
         operations::memcpy::Memcpy,
 }
 
-/// The card of the entry `name`.
+/// The cards of mechanisms that drivers have of their own, beside those of the registry.
+static OF_DRIVERS: RwLock<Vec<&'static Card>> = RwLock::new(Vec::new());
+
+/// The card of the entry `name`, or of the mechanism that a driver has of its own under that name.
 pub fn card(name: &str) -> Option<&'static Card> {
-    CARDS.iter().find(|card| card.name == name)
+    let of_drivers = || OF_DRIVERS.read().unwrap_or_else(PoisonError::into_inner);
+    CARDS.iter().find(|card| card.name == name).or_else(|| of_drivers().iter().find(|card| card.name == name).copied())
+}
+
+/// Makes the mechanism of `card` known, which a driver has of its own, unless one of that name is known already.
+pub fn add(new: Card) {
+    if card(new.name).is_none() {
+        OF_DRIVERS.write().unwrap_or_else(PoisonError::into_inner).push(Box::leak(Box::new(new)));
+    }
+}
+
+/// The cards of all entries, and of what drivers have of their own.
+pub fn cards() -> Vec<Card> {
+    let of_drivers = OF_DRIVERS.read().unwrap_or_else(PoisonError::into_inner);
+    CARDS.iter().chain(of_drivers.iter().copied()).copied().collect()
 }
 
 /// Visits the skeleton, which is no entry: the conformance suite checks it too.

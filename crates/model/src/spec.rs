@@ -1,13 +1,14 @@
-//! The spec: an entry of the registry with its parameters, as it is typed.
+//! The spec: an entry of the registry with its parameters and its drivers, as it is typed.
 
 use crate::card::Card;
+use crate::driver::CaseDrivers;
 use crate::invalid::Invalid;
 use crate::params::Params;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A mechanism, operation or floor with its parameters: `pipe:capacity=1M`.
+/// A mechanism, operation or floor with its parameters and drivers: `pipe:capacity=1M`, `python/pipe`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Spec {
     /// Its name in the registry.
@@ -15,16 +16,20 @@ pub struct Spec {
     /// The parameters that differ from their defaults, in canonical text.
     #[serde(default, skip_serializing_if = "Params::is_empty")]
     pub params: Params,
+    /// Whose programs the endpoints are, where they are not ipcmark's own.
+    #[serde(default, skip_serializing_if = "CaseDrivers::are_none")]
+    pub drivers: CaseDrivers,
 }
 
 impl Spec {
     /// The entry `name` with every parameter at its default.
     pub fn plain(name: &str) -> Self {
-        Self { name: name.to_owned(), params: Params::default() }
+        Self { name: name.to_owned(), params: Params::default(), drivers: CaseDrivers::default() }
     }
 
-    /// Parses `NAME` or `NAME:k=v,…` against the cards of the registry.
+    /// Parses `NAME` or `NAME:k=v,…`, with `DRIVER/` or `CLIENT+SERVER/` before it, against the cards of the registry.
     pub fn parse(text: &str, cards: &[Card]) -> Result<Self, Invalid> {
+        let (drivers, text) = Self::split_drivers(text)?;
         let (name, params) = match text.split_once(':') {
             Some((name, params)) => (name, Some(params)),
             None => (text, None),
@@ -34,7 +39,16 @@ impl Spec {
             return Err(Invalid::unknown_mechanism("mechanism or operation", name, known));
         };
         let params = params.map(|params| Params::parse(params, card)).transpose()?.unwrap_or_default();
-        Ok(Self { name: name.to_owned(), params })
+        Ok(Self { name: name.to_owned(), params, drivers })
+    }
+
+    /// The drivers that `text` begins with, and what follows them.
+    pub fn split_drivers(text: &str) -> Result<(CaseDrivers, &str), Invalid> {
+        match text.split_once('/') {
+            // Behind the name, a slash belongs to a parameter.
+            Some((drivers, rest)) if !drivers.contains(':') => Ok((CaseDrivers::parse(drivers)?, rest)),
+            _ => Ok((CaseDrivers::default(), text)),
+        }
     }
 
     /// The same, whose endpoints wait in this `way` if its card has that.
@@ -48,10 +62,11 @@ impl Spec {
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let drivers = if self.drivers.are_none() { String::new() } else { format!("{}/", self.drivers) };
         if self.params.is_empty() {
-            return f.pad(&self.name);
+            return f.pad(&format!("{drivers}{}", self.name));
         }
-        f.pad(&format!("{}:{}", self.name, self.params))
+        f.pad(&format!("{drivers}{}:{}", self.name, self.params))
     }
 }
 

@@ -157,7 +157,7 @@ fn pair(workload: Workload, spec: &str, size: u64, (placement, cpus): (Placement
         pace: Pace::BackToBack,
         inject: None,
         peers: Peers::Pair,
-        spec: Spec { name: name.to_owned(), params },
+        spec: Spec { params, ..Spec::plain(name) },
     }
 }
 

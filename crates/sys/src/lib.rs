@@ -20,6 +20,7 @@ pub mod epoll_entry;
 pub mod failure;
 pub mod fork;
 mod libc_call;
+pub mod inherited;
 pub mod link;
 pub mod name;
 pub mod page_pool;

@@ -1,25 +1,31 @@
-//! `ipcmark endpoint check`: plays the coordinator and the peer against any endpoint, and finds out whether it keeps the protocol:
-//! hello, orders, payload and its order, loss, refusal, deaths, garbage and silence. It measures nothing.
+//! `ipcmark endpoint check`: plays the coordinator and the peer against any endpoint, and finds out whether it keeps the core of the protocol: hello,
+//! orders, payload and its order, loss, refusal, deaths, garbage and silence; and then whether it works in trials as `run` makes them.
 
 mod peer;
 
-use super::own_child::{OwnChild, over_streams};
-use super::reexecution::nowhere;
+use super::address_layout::AddressLayout;
+use super::driver::{self, Driver, DriverSet, checked, numbers};
+use super::own_child::OwnChild;
+use super::plain_times::PlainTimes;
+use super::run_directory::RunDirectory;
+use super::schedule::Trials;
+use super::trials::EndpointTrials;
 use super::via::Via;
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::frame::shortened;
-use crate::protocol::hello::{Hello, VERSION};
-use crate::protocol::message::{CoordinatorMessage, EndpointMessage, PeerMessage};
-use crate::protocol::orders::{NetworkOrders, Orders, Role, Singly, Sizing, SliceOrders};
-use crate::protocol::phase::{Iterations, Phase, PhaseKind};
+use crate::protocol::led::{ALIVE, DriverHello, FromLed, LedOrders, LedPhase, Stretch, ToLed};
+use crate::protocol::orders::{NetworkOrders, Singly, Sizing, SliceOrders};
 use crate::protocol::silence::SILENCE;
 use model::record::ClockSource;
-use model::{Case, HostAddress, Placement, Size, Spec, Workload, floor};
-use peer::{Mistake, RawClient, RawServer};
+use model::{
+    Case, CaseDrivers, DriverName, EndpointRole, Endpoints, HostAddress, Pace, Params, Peers, Placement, Size, Spec,
+    Workload,
+};
+use peer::{Mistake, RawPeer};
+use rustix::fd::OwnedFd;
 use std::cell::Cell;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -32,12 +38,14 @@ const MOST_SAID: u32 = 1000;
 /// The messages of the trials: of this size, and so many in a phase.
 const SIZE: Size = Size(100);
 const ITERATIONS: u64 = 20;
+/// The mechanisms over which a peer can make mistakes.
+const STREAMS: [&str; 3] = ["tcp", "unix-stream", "pipe"];
 
 /// What one check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     /// What was checked.
-    pub name: &'static str,
+    pub name: String,
     /// What was wrong.
     pub result: Result<(), String>,
 }
@@ -48,46 +56,70 @@ type Finding = Result<(), String>;
 /// What makes a check of an endpoint.
 type Find = fn(&Tested<'_>) -> Finding;
 
-/// The checks, in their order.
+/// The checks that every endpoint passes, whatever it measures.
 const CHECKS: &[(&str, Find)] = &[
-    ("hello is answered by hello, and goodbye by the end", hello),
-    ("a ping is answered", ping),
-    ("a coordinator of another version is refused", other_version),
-    ("a mechanism that is unknown is refused", unknown_mechanism),
-    ("a server answers every message in order, with the right bytes", |tested| server(tested, Mistake::None)),
-    ("a server takes nobody who does not show the token", |tested| server(tested, Mistake::Stranger)),
-    ("a server notices a damaged message", |tested| server(tested, Mistake::Damage)),
-    ("a server notices that messages are out of order", |tested| server(tested, Mistake::Order)),
-    ("a server notices that a message is lost", |tested| server(tested, Mistake::Loss)),
-    ("a server blames a client that closes in the middle", |tested| server(tested, Mistake::Death)),
-    ("a client sends every message in order, with the right bytes, and reports its slice", |tested| {
-        client(tested, Mistake::None)
-    }),
-    ("a client notices a damaged answer", |tested| client(tested, Mistake::Damage)),
-    ("a client notices an answer out of order", |tested| client(tested, Mistake::Order)),
-    ("a client blames a server that closes in the middle", |tested| client(tested, Mistake::Death)),
+    ("goodbye is answered by the end", goodbye),
+    ("a mechanism that is unknown is refused", |tested| refused(tested, "carrier-pigeon", "")),
+    ("a parameter that is unknown is refused", unknown_parameter),
     ("an endpoint ends when the coordinator is gone", death),
     ("an endpoint ends when it is sent garbage", |tested| garbage(tested, b"\x0a\0\0\0{\"hello\":??")),
     ("an endpoint ends when it is sent text", |tested| garbage(tested, b"GET / HTTP/1.1\r\n\r\n")),
-    ("an endpoint ends when a message is longer than any may be", |tested| garbage(tested, &[0xff; 4096])),
+];
+
+/// Those of an endpoint that says to have the capability `alive`.
+const OF_ALIVE: &[(&str, Find)] = &[
+    ("a ping is answered", ping),
     ("an endpoint ends when nothing comes for some seconds", silence),
+];
+
+/// Those of an endpoint that has a stream, over which the peer makes mistakes.
+const OF_STREAM: &[(&str, Find)] = &[
+    ("a server takes nobody who does not show the token", |tested| misled(tested, EndpointRole::Server, Mistake::Stranger)),
+    ("a server notices a damaged message", |tested| misled(tested, EndpointRole::Server, Mistake::Damage)),
+    ("a server notices that messages are out of order", |tested| misled(tested, EndpointRole::Server, Mistake::Order)),
+    ("a server notices that a message is lost", |tested| misled(tested, EndpointRole::Server, Mistake::Loss)),
+    ("a server notices that its client is gone", |tested| misled(tested, EndpointRole::Server, Mistake::Death)),
+    ("a client notices a damaged answer", |tested| misled(tested, EndpointRole::Client, Mistake::Damage)),
+    ("a client notices an answer out of order", |tested| misled(tested, EndpointRole::Client, Mistake::Order)),
+    ("a client notices that its server is gone", |tested| misled(tested, EndpointRole::Client, Mistake::Death)),
 ];
 
 /// What is checked: endpoints that a command starts, until a signal ends it.
 struct Tested<'a> {
-    via: &'a Via,
+    driver: Driver,
+    /// The mechanism over which mistakes are made.
+    stream: &'static str,
     interrupted: &'a AtomicBool,
 }
 
-/// Makes every check on endpoints that `via` starts, until it is `interrupted`, and hands each finding to `report` when it is made.
-pub fn check(via: &Via, interrupted: &AtomicBool, mut report: impl FnMut(Checked)) {
-    let tested = Tested { via, interrupted };
-    for (name, finding) in CHECKS {
+/// Makes every check on endpoints that `command` starts, until it is `interrupted`, and hands each finding to `report` when it is made. One that
+/// says nothing of itself is checked no further.
+pub fn check(command: &Via, interrupted: &AtomicBool, mut report: impl FnMut(Checked)) {
+    let met = Driver::meet(command, ANSWER_WITHIN, interrupted);
+    let result = met.as_ref().map(drop).map_err(|invalid| invalid.problem.clone());
+    report(Checked { name: "hello is answered by hello".to_owned(), result });
+    let Ok(driver) = met else { return };
+    let has = |name: &str| driver.mechanism(name).is_some_and(|offered| offered.workloads.contains(&Workload::Latency));
+    let stream = STREAMS.into_iter().find(|name| has(name));
+    let is_alive = driver.hello.capabilities.iter().any(|name| name == ALIVE);
+    let tested = Tested { driver, stream: stream.unwrap_or_default(), interrupted };
+    let of_alive = if is_alive { OF_ALIVE } else { &[] };
+    let of_stream = if stream.is_some() { OF_STREAM } else { &[] };
+    for (name, finding) in CHECKS.iter().chain(of_alive).chain(of_stream) {
         let result = finding(&tested);
         if interrupted.load(Ordering::Relaxed) {
             return;
         }
-        report(Checked { name, result });
+        report(Checked { name: (*name).to_owned(), result });
+    }
+    for offered in tested.driver.hello.mechanisms.clone() {
+        for workload in offered.workloads {
+            let result = in_trials(&tested, &offered.name, workload);
+            if interrupted.load(Ordering::Relaxed) {
+                return;
+            }
+            report(Checked { name: format!("{} {workload} works in trials, as client and as server", offered.name), result });
+        }
     }
 }
 
@@ -102,44 +134,23 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn start(tested: &Tested<'a>) -> Result<Self, String> {
-        let mut command = tested.via.command(&[]);
-        let (control, child) =
-            over_streams(command.stderr(nowhere().map_err(text)?), tested.via).map_err(text)?;
-        Ok(Self { control: Some(control), child, interrupted: tested.interrupted, said: Cell::new(0) })
-    }
-
-    /// One that has said hello.
-    fn greeted(tested: &Tested<'a>) -> Result<Self, String> {
-        let subject = Self::start(tested)?;
-        // What has ended by now may have said why.
-        let _ = subject.say(&CoordinatorMessage::Hello(Hello::own()));
-        match subject.next()? {
-            EndpointMessage::Hello(hello) => hello.refusal().map_or(Ok(subject), Err),
-            other => Err(format!("it says {} instead of hello", shown(&other))),
-        }
-    }
-
-    /// One that has orders for `role`, and shall find its peer by `token`.
-    fn ordered(tested: &Tested<'a>, role: Role, token: [u8; 16]) -> Result<Self, String> {
-        let subject = Self::greeted(tested)?;
-        subject.say(&CoordinatorMessage::Orders(Box::new(orders("tcp", role, token))))?;
+    /// One that has said hello, with descriptors.
+    fn greeted(tested: &Tested<'a>, role: EndpointRole, fds: Vec<OwnedFd>) -> Result<Self, String> {
+        let (control, child) = driver::start(Some(&tested.driver), role, None, fds).map_err(text)?;
+        let subject = Self { control: Some(control), child, interrupted: tested.interrupted, said: Cell::new(0) };
+        checked(subject.next()?)?;
         Ok(subject)
     }
 
-    fn say(&self, message: &CoordinatorMessage) -> Finding {
+    fn say(&self, message: &ToLed) -> Finding {
         self.control()?.send(message, &[]).map_err(text)
-    }
-
-    fn say_peer(&self, message: PeerMessage) -> Finding {
-        self.say(&CoordinatorMessage::Peer(Box::new(message)))
     }
 
     fn control(&self) -> Result<&Channel, String> {
         self.control.as_ref().ok_or_else(|| "its channel is closed".to_owned())
     }
 
-    fn next(&self) -> Result<EndpointMessage, String> {
+    fn next(&self) -> Result<FromLed, String> {
         self.said.set(self.said.get() + 1);
         if self.said.get() > MOST_SAID {
             return Err(format!("it says more than {MOST_SAID} things"));
@@ -153,28 +164,27 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What it says next, which must be for its peer.
-    fn next_for_peer(&self, what: &str) -> Result<PeerMessage, String> {
+    /// Whether it says next what `is_due`, which is called `what`.
+    fn expect(&self, what: &str, is_due: impl Fn(&FromLed) -> bool) -> Result<FromLed, String> {
         match self.next()? {
-            EndpointMessage::Peer(message) => Ok(*message),
-            other => Err(format!("it says {} instead of {what}", shown(&other))),
+            message if is_due(&message) => Ok(message),
+            FromLed::Failed(why) => Err(format!("it says that it failed instead of {what}: {why}")),
+            other => Err(format!("it says {} instead of {what}", shortened(&format!("{other:?}")))),
         }
     }
 
-    /// Whether it says that it is done, well or not, and then ends.
-    fn expect_done(mut self, well: bool) -> Finding {
+    /// Whether it says that it failed, or just ends, within the time for an answer; not that all is done.
+    fn expect_failure(mut self) -> Finding {
         loop {
-            match self.next()? {
-                EndpointMessage::Done { error: None } if well => break,
-                EndpointMessage::Done { error: Some(_) } if !well => break,
-                EndpointMessage::Done { error: None } => return Err("it says that all is well".to_owned()),
-                EndpointMessage::Done { error: Some(error) } => return Err(error.to_string()),
+            match self.next() {
+                Ok(FromLed::Failed(_)) => return self.expect_end(),
+                Ok(FromLed::Done(_)) => return Err("it says that the phase is done".to_owned()),
                 // What it had begun to say before.
-                EndpointMessage::Peer(_) | EndpointMessage::Slice(_) | EndpointMessage::Expect { .. } => {}
-                other => return Err(format!("it says {} instead of done", shown(&other))),
+                Ok(_) => {}
+                Err(why) if self.child.ended().ok().flatten().is_none() && !why.contains("closed") => return Err(why),
+                Err(_) => return self.expect_end(),
             }
         }
-        self.expect_end()
     }
 
     /// Whether it ends in time, with all that have its streams.
@@ -206,237 +216,191 @@ impl Drop for Subject<'_> {
     }
 }
 
-/// As much of `message` as is shown.
-fn shown(message: &impl std::fmt::Debug) -> String {
-    shortened(&format!("{message:?}"))
-}
-
-fn orders(mechanism: &str, role: Role, token: [u8; 16]) -> Orders {
-    let case = Case {
-        spec: Spec::plain(mechanism),
-        workload: Workload::Latency,
-        size_bytes: Some(SIZE),
-        placement: Placement::Remote,
-        cpus: None,
-        ..floor::operation(mechanism, 0)
-    };
-    Orders {
-        case,
-        role,
-        clock: ClockSource::MonotonicRaw,
-        directory: PathBuf::new(),
-        number: 0,
-        pair: 0,
-        inject_ns: None,
-        check: true,
-        probe: None,
-        network: Some(NetworkOrders { server: HostAddress::Ip(Ipv4Addr::LOCALHOST.into()), token }),
-    }
-}
-
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn hello(tested: &Tested<'_>) -> Finding {
-    let mut subject = Subject::greeted(tested)?;
-    subject.say(&CoordinatorMessage::Goodbye)?;
+/// Orders for a trial of `mechanism`, in which nothing but the mechanism's own ways is left open.
+fn orders(mechanism: &str, role: EndpointRole, descriptors: usize, token: [u8; 16]) -> LedOrders {
+    let server = HostAddress::Ip(Ipv4Addr::LOCALHOST.into());
+    LedOrders {
+        role,
+        mechanism: mechanism.to_owned(),
+        parameters: Params::default(),
+        workload: Workload::Latency,
+        size_bytes: SIZE.0,
+        descriptors: numbers(descriptors),
+        directory: std::env::temp_dir(),
+        number: 0,
+        network: (mechanism == "tcp").then_some(NetworkOrders { server, token }),
+    }
+}
+
+fn goodbye(tested: &Tested<'_>) -> Finding {
+    let mut subject = Subject::greeted(tested, EndpointRole::Client, Vec::new())?;
+    subject.say(&ToLed::Goodbye)?;
     subject.expect_end()
 }
 
 fn ping(tested: &Tested<'_>) -> Finding {
-    let subject = Subject::greeted(tested)?;
-    subject.say(&CoordinatorMessage::Ping)?;
+    let subject = Subject::greeted(tested, EndpointRole::Client, Vec::new())?;
+    subject.say(&ToLed::Ping)?;
+    subject.expect("pong", |message| *message == FromLed::Pong).map(drop)
+}
+
+/// Orders for `mechanism` that it cannot follow.
+fn refused(tested: &Tested<'_>, mechanism: &str, parameters: &str) -> Finding {
+    let parameters = serde_json::from_str(if parameters.is_empty() { "{}" } else { parameters }).map_err(text)?;
+    let subject = Subject::greeted(tested, EndpointRole::Server, Vec::new())?;
+    let orders = LedOrders { parameters, ..orders(mechanism, EndpointRole::Server, 0, rand::random()) };
+    subject.say(&ToLed::Orders(Box::new(orders)))?;
     match subject.next()? {
-        EndpointMessage::Pong => Ok(()),
-        other => Err(format!("it says {} instead of pong", shown(&other))),
+        FromLed::Failed(_) => Ok(()),
+        other => Err(format!("it says {} instead of that it failed", shortened(&format!("{other:?}")))),
     }
 }
 
-fn other_version(tested: &Tested<'_>) -> Finding {
-    let subject = Subject::start(tested)?;
-    subject.say(&CoordinatorMessage::Hello(Hello { version: VERSION + 1, ..Hello::own() }))?;
-    match subject.next()? {
-        // The coordinator must learn the version of the endpoint, too.
-        EndpointMessage::Hello(_) => subject.expect_done(false),
-        other => Err(format!("it says {} instead of hello", shown(&other))),
-    }
-}
-
-fn unknown_mechanism(tested: &Tested<'_>) -> Finding {
-    let subject = Subject::greeted(tested)?;
-    let orders = orders("carrier-pigeon", Role::Server, rand::random());
-    subject.say(&CoordinatorMessage::Orders(Box::new(orders)))?;
-    subject.expect_done(false)
-}
-
-/// A trial of a server, whose client makes `mistake`.
-fn server(tested: &Tested<'_>, mistake: Mistake) -> Finding {
-    let token = rand::random();
-    let subject = Subject::ordered(tested, Role::Server, token)?;
-    let PeerMessage::Ticket(port) = subject.next_for_peer("a ticket")? else {
-        return Err("it makes no ticket".to_owned());
+fn unknown_parameter(tested: &Tested<'_>) -> Finding {
+    let Some(first) = tested.driver.hello.mechanisms.first() else {
+        return Err("its hello has no mechanisms".to_owned());
     };
-    let mut client = RawClient::connect(&port, token, mistake)?;
-    match subject.next_for_peer("its settings")? {
-        PeerMessage::Settings(_) => {}
-        other => return Err(format!("it says {} instead of its settings", shown(&other))),
-    }
-    let phase = Phase { kind: PhaseKind::Total, iterations: ITERATIONS, check: true, reads_speed: false };
-    subject.say_peer(PeerMessage::Phase(phase))?;
-    match subject.next_for_peer("that it is ready")? {
-        PeerMessage::Ready => {}
-        other => return Err(format!("it says {} instead of that it is ready", shown(&other))),
-    }
-    let count = Iterations::of(&phase).count();
-    if mistake.is_noticed() {
-        // It may close at any point, and then there is nothing to send to.
-        let _ = client.ask(count, SIZE.as_usize(), mistake);
-        drop(client);
-        return subject.expect_done(false);
-    }
-    client.ask(count, SIZE.as_usize(), mistake)?;
-    match subject.next_for_peer("its account of the phase")? {
-        PeerMessage::Done(_) => {}
-        other => return Err(format!("it says {} instead of its account of the phase", shown(&other))),
-    }
-    let end = Phase { kind: PhaseKind::End, iterations: 0, check: false, reads_speed: false };
-    subject.say_peer(PeerMessage::Phase(end))?;
-    subject.expect_done(true)
+    refused(tested, &first.name, r#"{"wingspan":"3"}"#)
 }
 
-/// A trial of a client of one slice, whose server makes `mistake`.
-fn client(tested: &Tested<'_>, mistake: Mistake) -> Finding {
-    let token = rand::random();
-    let subject = Subject::ordered(tested, Role::Client, token)?;
-    let (listener, port) = RawServer::listen()?;
-    subject.say_peer(PeerMessage::Ticket(port))?;
-    let mut server = listener.accept(token)?;
-    subject.say_peer(PeerMessage::Settings(Vec::new()))?;
-    match subject.next()? {
-        EndpointMessage::Connected => {}
-        other => return Err(format!("it says {} instead of connected", shown(&other))),
+/// A trial over a stream with a peer that makes `mistake`, which the endpoint in `role` notices.
+fn misled(tested: &Tested<'_>, role: EndpointRole, mistake: Mistake) -> Finding {
+    if mistake == Mistake::Stranger && tested.stream != "tcp" {
+        return Ok(());
     }
-    let orders = SliceOrders { size: Sizing::Iterations(ITERATIONS), singly: Singly::Omitted };
-    subject.say(&CoordinatorMessage::Slice(orders))?;
-    loop {
-        match subject.next()? {
-            EndpointMessage::Peer(message) => {
-                let PeerMessage::Phase(phase) = *message else {
-                    return Err(format!("it says {} instead of a phase", shown(&message)));
+    let token = rand::random();
+    let (mut peer, fds) = RawPeer::new(tested.stream).map_err(text)?;
+    let orders = orders(tested.stream, role, fds.len(), token);
+    let subject = Subject::greeted(tested, role, fds)?;
+    subject.say(&ToLed::Orders(Box::new(orders)))?;
+    if tested.stream == "tcp" {
+        match role {
+            EndpointRole::Server => {
+                let FromLed::Ticket(port) = subject.expect("its ticket", |m| matches!(m, FromLed::Ticket(_)))? else {
+                    return Err("it has no ticket".to_owned());
                 };
-                subject.say_peer(PeerMessage::Ready)?;
-                let answered = server.answer(Iterations::of(&phase).count(), SIZE.as_usize(), mistake);
-                if mistake.is_noticed() {
-                    drop(server);
-                    return subject.expect_done(false);
-                }
-                answered?;
-                subject.say_peer(PeerMessage::Done(Box::default()))?;
+                peer.connect(&port, token, mistake)?;
             }
-            EndpointMessage::Slice(report) => {
-                let sample = &report.sample;
-                if sample.iterations != ITERATIONS
-                    || !sample.elapsed_ns.is_finite()
-                    || sample.elapsed_ns <= 0.0
-                {
-                    return Err(format!(
-                        "it reports {} iterations in {} ns",
-                        sample.iterations, sample.elapsed_ns
-                    ));
-                }
-                break;
+            EndpointRole::Client => {
+                subject.say(&ToLed::Ticket(peer.listen()?))?;
+                peer.accept(token)?;
             }
-            EndpointMessage::Expect { .. } => {}
-            other => return Err(format!("it says {} in the middle of a slice", shown(&other))),
         }
     }
-    subject.say(&CoordinatorMessage::Goodbye)?;
-    subject.expect_done(true)
+    subject.expect("that it is connected", |message| *message == FromLed::Connected)?;
+    let stretch = Stretch { messages: ITERATIONS, timed: true, acknowledged: false };
+    subject.say(&ToLed::Phase(LedPhase { check: true, each: false, stretches: vec![stretch] }))?;
+    let done = |message: &FromLed| matches!(message, FromLed::Done(_));
+    let exchanged = match role {
+        EndpointRole::Server => {
+            subject.expect("that it is ready", |message| *message == FromLed::Ready)?;
+            peer.ask(ITERATIONS, SIZE.as_usize(), mistake)
+        }
+        EndpointRole::Client => peer.answer(ITERATIONS, SIZE.as_usize(), mistake),
+    };
+    if mistake.is_noticed() {
+        // It may close at any point, and then there is nothing to send to.
+        drop((exchanged, peer));
+        return subject.expect_failure();
+    }
+    exchanged?;
+    subject.expect("that the phase is done", done)?;
+    subject.say(&ToLed::Goodbye)
 }
 
 fn death(tested: &Tested<'_>) -> Finding {
-    let mut subject = Subject::ordered(tested, Role::Server, rand::random())?;
+    let mut subject = Subject::greeted(tested, EndpointRole::Server, Vec::new())?;
     subject.control = None;
     subject.expect_end()
 }
 
 fn garbage(tested: &Tested<'_>, bytes: &[u8]) -> Finding {
-    let mut subject = Subject::start(tested)?;
+    let mut subject = Subject::greeted(tested, EndpointRole::Server, Vec::new())?;
     if let Some(output) = subject.control()?.stream_output() {
         output.try_send(bytes);
     }
+    // No more comes of what may look like the begin of a long message.
+    subject.control = None;
     subject.expect_end()
 }
 
 fn silence(tested: &Tested<'_>) -> Finding {
-    let mut subject = Subject::ordered(tested, Role::Server, rand::random())?;
+    let mut subject = Subject::greeted(tested, EndpointRole::Server, Vec::new())?;
     subject.expect_end()
+}
+
+/// Trials of the endpoint with ipcmark's own on either side, or with itself where ipcmark has no such mechanism, as `run` makes them: of an exact
+/// number of iterations and of a time, with times of single iterations where it has them.
+fn in_trials(tested: &Tested<'_>, mechanism: &str, workload: Workload) -> Finding {
+    let own = || Some(tested.driver.name.clone());
+    let is_known = mechanisms::registry::CARDS.iter().any(|card| card.name == mechanism);
+    let drivers: &[[Option<DriverName>; 2]] =
+        if is_known { &[[own(), None], [None, own()]] } else { &[[own(), own()]] };
+    for [client, server] in drivers {
+        let drivers = CaseDrivers { client: client.clone(), server: server.clone() };
+        trial(tested, mechanism, workload, drivers).map_err(|why| match (client, server) {
+            (Some(_), None) => format!("as a client: {why}"),
+            (None, Some(_)) => format!("as a server: {why}"),
+            _ => why,
+        })?;
+    }
+    Ok(())
+}
+
+fn trial(tested: &Tested<'_>, mechanism: &str, workload: Workload, drivers: CaseDrivers) -> Finding {
+    const SLICE_NS: u64 = 2_000_000;
+    let directory = RunDirectory::create().map_err(text)?;
+    let mut set = DriverSet::default();
+    set.add(tested.driver.clone()).map_err(|invalid| invalid.problem)?;
+    let trials = EndpointTrials {
+        clock: ClockSource::MonotonicRaw,
+        directory: &directory,
+        check: true,
+        interrupted: tested.interrupted,
+        timeout: ANSWER_WITHIN,
+        time: None,
+        plain_times: PlainTimes::default(),
+        program: None,
+        remote: None,
+        layout: AddressLayout::Random,
+        drivers: Some(&set),
+    };
+    let case = Case {
+        workload,
+        size_bytes: Some(SIZE),
+        placement: Placement::Unpinned,
+        cpus: None,
+        endpoints: Endpoints::Processes,
+        pace: Pace::BackToBack,
+        peers: Peers::Pair,
+        inject: None,
+        spec: Spec { drivers, ..Spec::plain(mechanism) },
+    };
+    let mut trial = trials.start(&case, 0, None).map_err(text)?;
+    for size in [Sizing::Iterations(ITERATIONS), Sizing::Slice { slice_ns: SLICE_NS, hint_ns: None }] {
+        trial.slice(SliceOrders { size, singly: Singly::Last }).map_err(text)?;
+    }
+    trial.end().map_err(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::frame::frame;
 
     static NEVER: AtomicBool = AtomicBool::new(false);
 
-    /// What is found of a command that is no endpoint.
-    fn findings(command: &str) -> Vec<Checked> {
-        let mut findings = Vec::new();
-        check(&Via::parse(command).unwrap(), &NEVER, |checked| findings.push(checked));
-        findings
-    }
-
-    /// What is found first of one that greets, does as the words of a shell say, and ends when it is told to.
-    fn hello_of(words: &str) -> Finding {
-        let greeting = frame(&EndpointMessage::Hello(Hello::own())).unwrap();
-        let told = [CoordinatorMessage::Hello(Hello::own()), CoordinatorMessage::Goodbye];
-        let told: usize = told.iter().map(|message| frame(message).unwrap().len()).sum();
-        let octal: String = greeting.iter().map(|byte| format!("\\{byte:03o}")).collect();
-        let via = Via::of(
-            ["sh", "-c", &format!("printf '{octal}'; {words} head -c {told} >&2")]
-                .map(str::to_owned)
-                .to_vec(),
-        );
-        hello(&Tested { via: &via.unwrap(), interrupted: &NEVER })
-    }
-
     #[test]
-    fn what_ends_at_once_fails_every_check_that_wants_an_answer() {
-        let failed = findings("true").into_iter().filter(|checked| checked.result.is_err()).count();
-        // To end is right where garbage or silence comes.
-        assert_eq!(failed, CHECKS.len() - 3, "{:?}", findings("true"));
-    }
-
-    #[test]
-    fn what_speaks_text_is_shown() {
-        let via = Via::parse("echo hello there, stranger").unwrap();
-        let found = Subject::greeted(&Tested { via: &via, interrupted: &NEVER }).err().unwrap();
-        assert!(found.contains("hello there, stranger"), "{found}");
-    }
-
-    /// A process in a session of its own, which the end of the command's group does not reach.
-    /// Slow: it measures again and again, or waits for what is silent.
-    #[test]
-    fn who_leaves_its_streams_to_another_process_is_found_and_both_are_ended() {
-        let own = tempfile::tempdir().unwrap();
-        let pid = own.path().join("pid");
-        let words = format!("setsid sleep 600 & echo $! > {};", pid.display());
-        let found = hello_of(&words).unwrap_err();
-        let pid: u32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
-        assert!(found.contains(&format!("process {pid} has its streams")), "{found}");
-        let timer = Timer::start();
-        let lives = || std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
-        while lives() && timer.elapsed() < Duration::from_secs(60) {
-            std::thread::yield_now();
+    fn what_says_nothing_or_ends_at_once_is_checked_no_further() {
+        for (command, why) in [("true", "closed"), ("echo hello there, stranger", "hello there, stranger")] {
+            let mut findings = Vec::new();
+            check(&Via::parse(command).unwrap(), &NEVER, |checked| findings.push(checked));
+            assert_eq!(findings.len(), 1, "{findings:?}");
+            let found = findings[0].result.clone().unwrap_err();
+            assert!(found.contains(why), "{found}");
         }
-        assert!(!lives(), "it lives on");
-    }
-
-    #[test]
-    fn who_says_a_text_without_end_is_quoted_in_part() {
-        assert_eq!(hello_of(""), Ok(()));
-        assert!(shown(&"x".repeat(1 << 20)).len() < 1000);
     }
 }

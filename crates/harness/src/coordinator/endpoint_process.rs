@@ -90,7 +90,7 @@ impl EndpointProcess {
 
     fn give_orders(&self, orders: &Orders, links: &[Channel]) -> Result<(), Failure> {
         let fds: Vec<BorrowedFd<'_>> = links.iter().map(AsFd::as_fd).collect();
-        unless_closed(self.control.send(&CoordinatorMessage::Orders(Box::new(orders.clone())), &fds))
+        unless_closed(self.control.send(&CoordinatorMessage::Trial(Box::new(orders.clone())), &fds))
     }
 }
 

@@ -15,7 +15,7 @@ type Listeners = Arc<Mutex<Vec<Weak<StreamOutput>>>>;
 
 /// A thread that beats until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Heartbeat {
+pub struct Heartbeat {
     listeners: Listeners,
     /// Dropped first, which ends the thread.
     stop: Option<Sender<()>>,
@@ -23,7 +23,8 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub(crate) fn start() -> Result<Self, Failure> {
+    /// With nobody to hear it yet.
+    pub fn start() -> Result<Self, Failure> {
         let alive = frame(&CoordinatorMessage::Alive)?;
         let listeners = Listeners::default();
         let (stop, stopped) = channel();

@@ -228,7 +228,7 @@ fn longest_text(value: &serde_json::Value) -> usize {
 }
 
 /// What a command that has ended said on standard error, as one line. A process that it left behind may hold the stream open.
-fn said_on(mut complaint: ChildStderr) -> String {
+pub(super) fn said_on(mut complaint: ChildStderr) -> String {
     const AT_MOST: Duration = Duration::from_millis(300);
     let flags = fcntl_getfl(&complaint).map(|flags| flags | OFlags::NONBLOCK);
     if flags.and_then(|flags| fcntl_setfl(&complaint, flags)).is_err() {

@@ -472,13 +472,13 @@ impl<'a> LiveScenario<'a> {
                     }
                     self.processes[ready].has_greeted = true;
                 }
-                EndpointMessage::Ticket(ticket) => self.pass_on(ready, ticket, &fds)?,
+                EndpointMessage::FlowTicket(ticket) => self.pass_on(ready, ticket, &fds)?,
                 EndpointMessage::Connected if until == Until::Connected => come += 1,
                 EndpointMessage::Parked if until == Until::Parked => come += 1,
                 EndpointMessage::Snapshot(snapshot) if until == Until::Snapshots => {
                     come += usize::from(snapshots[ready].replace(*snapshot).is_none());
                 }
-                EndpointMessage::Done { error: Some(error) } => {
+                EndpointMessage::Ended { error: Some(error) } => {
                     self.processes.remove(ready);
                     return Err(root_cause(error, &mut self.processes));
                 }
@@ -508,7 +508,7 @@ impl<'a> LiveScenario<'a> {
             return Err(unexpected("a ticket of a flow that it does not send").into());
         };
         let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
-        send(&self.processes[flow.to], &CoordinatorMessage::Ticket(ticket), &fds)
+        send(&self.processes[flow.to], &CoordinatorMessage::FlowTicket(ticket), &fds)
     }
 }
 

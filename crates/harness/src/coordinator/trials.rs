@@ -5,7 +5,9 @@ use super::address_layout::AddressLayout;
 use super::common_window::in_common_window;
 use super::deadlines::{Deadlines, believable};
 use super::endpoint_process::{EndpointProcess, lost};
+use super::driver::DriverSet;
 use super::endpoint_threads::endpoint_threads;
+use super::led::LedTrial;
 use super::own_child::unless_closed;
 use super::plain_times::PlainTimes;
 use super::remote::Remote;
@@ -60,6 +62,8 @@ pub struct EndpointTrials<'a> {
     pub remote: Option<&'a Remote>,
     /// Where endpoints on this host have their memory.
     pub layout: AddressLayout,
+    /// The drivers that cases may have, with what says to them that the coordinator is there.
+    pub drivers: Option<&'a DriverSet>,
 }
 
 /// What one trial may need of descriptors in the coordinator: a channel to each endpoint, and links while it starts.
@@ -104,6 +108,12 @@ impl Trials for EndpointTrials<'_> {
         number: u64,
         probe: Option<&ProbeRequest>,
     ) -> Result<Box<dyn Trial + 's>, TrialError> {
+        if !case.spec.drivers.are_none() {
+            return match probe {
+                Some(_) => Err(TrialError::NotObservable(case.workload)),
+                None => Ok(Box::new(LedTrial::new(self, case, number)?)),
+            };
+        }
         let inject_ns = self.inject_ns(case)?;
         let orders = |role, pair| Orders {
             case: case.clone(),
@@ -374,15 +384,18 @@ impl EndpointTrial<'_> {
                 }
                 EndpointMessage::Peer(message) => self.pass_on(ready, CoordinatorMessage::Peer(message))?,
                 EndpointMessage::Slice(report) => reports.push((ready, *report)),
-                EndpointMessage::Done { error: None } => self.processes[ready].is_done = true,
-                EndpointMessage::Done { error: Some(error) } => {
+                EndpointMessage::Ended { error: None } => self.processes[ready].is_done = true,
+                EndpointMessage::Ended { error: Some(error) } => {
                     self.processes.remove(ready);
                     return Err(root_cause(error, &mut self.processes));
                 }
                 EndpointMessage::Pong => {}
                 EndpointMessage::Hello(_) => return Err(self.lost(ready, &unexpected("a second hello"))),
-                EndpointMessage::Ticket(_) | EndpointMessage::Parked | EndpointMessage::Snapshot(_) => {
+                EndpointMessage::FlowTicket(_) | EndpointMessage::Parked | EndpointMessage::Snapshot(_) => {
                     return Err(self.lost(ready, &unexpected("something of a scenario")));
+                }
+                EndpointMessage::Ticket(_) | EndpointMessage::Done(_) | EndpointMessage::Failed(_) => {
+                    return Err(self.lost(ready, &unexpected("something of an endpoint that is led")));
                 }
             }
         }
@@ -543,7 +556,7 @@ pub(super) fn root_cause(error: EndpointError, others: &mut [EndpointProcess]) -
         };
         let at = silent[ready];
         match others[at].control.receive::<EndpointMessage>() {
-            Ok((EndpointMessage::Done { error }, _)) => {
+            Ok((EndpointMessage::Ended { error }, _)) => {
                 silent.remove(ready);
                 if let Some(theirs) = error {
                     blames_a_peer = theirs.blame == Blame::Peer;

@@ -49,6 +49,11 @@ impl Control {
         Ok(Self { channel, inbox: Some(Arc::new(Mutex::new(inbox))) })
     }
 
+    /// Whether it is a socket, over which descriptors go too.
+    pub(crate) fn is_socket(&self) -> bool {
+        self.inbox.is_none()
+    }
+
     /// The same way, for another part of the endpoint.
     pub(crate) fn try_clone(&self) -> Result<Self, Failure> {
         Ok(Self { channel: self.channel.try_clone()?, inbox: self.inbox.clone() })

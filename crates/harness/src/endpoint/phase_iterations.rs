@@ -6,7 +6,7 @@ use crate::protocol::orders::Singly;
 use model::Pace;
 
 /// The most iterations of a phase, however short they are.
-pub(super) const MOST_ITERATIONS: u64 = 1 << 32;
+pub(crate) const MOST_ITERATIONS: u64 = 1 << 32;
 /// The share of a slice that goes to the iterations that are timed together, where others are timed one by one.
 const TOGETHER_SHARE: f64 = 0.6;
 /// What a phase of several peers takes at least: some time slices of the kernel's scheduler, or else peers that share a CPU
@@ -15,20 +15,20 @@ pub(super) const LEAST_COMMON_PHASE_NS: u64 = 20_000_000;
 /// What a slice of an open loop takes at least: a queue that grows by a percent of the time is seen in as long a time only.
 const LEAST_OPEN_LOOP_NS: u64 = 200_000_000;
 /// By how much more the next phase of a warm-up may have.
-pub(super) const GROWTH: u64 = 16;
+pub(crate) const GROWTH: u64 = 16;
 
 /// How many iterations a slice has in its two kinds of phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PhaseIterations {
+pub(crate) struct PhaseIterations {
     /// Those that are timed together.
-    pub(super) together: u64,
+    pub(crate) together: u64,
     /// Those that are timed one by one.
-    pub(super) singly: u64,
+    pub(crate) singly: u64,
 }
 
 impl PhaseIterations {
     /// As many as fill `slice_ns` at `pace`, where an iteration takes `iteration_ns`.
-    pub(super) fn filling(slice_ns: u64, iteration_ns: f64, pace: Pace, singly: Singly) -> Self {
+    pub(crate) fn filling(slice_ns: u64, iteration_ns: f64, pace: Pace, singly: Singly) -> Self {
         let together_share = match singly {
             Singly::Omitted | Singly::Throughout => 1.0,
             Singly::First | Singly::Last => TOGETHER_SHARE,

@@ -8,6 +8,7 @@ use super::buffered::BufferedEndpoint;
 use super::client::Client;
 use super::control::{Control, Link, unexpected};
 use super::fan_in::FanInServer;
+use super::led;
 use super::operation::OperationTrial;
 use super::scenario;
 use super::server::Server;
@@ -16,6 +17,7 @@ use crate::host::reachable;
 use crate::protocol::channel::Channel;
 use crate::protocol::error::{Blame, EndpointError};
 use crate::protocol::hello::Hello;
+use crate::protocol::led::{ALIVE, EACH, LedOrders};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{CLIENT_THREAD, Orders, Role, SERVER_THREAD};
 use crate::protocol::report::EndpointResult;
@@ -52,12 +54,16 @@ pub fn main_over_standard_streams() -> Result<(), Failure> {
     serve(&Control::over_standard_streams()?)
 }
 
+/// What endpoints of this program can beside the core of the protocol, of a scenario first.
+const CAPABILITIES: &[&str] = &[CAPABILITY, EACH, ALIVE];
+
 /// From the hello to the goodbye. What goes wrong before there are orders is told like what goes wrong after.
 fn serve(control: &Control) -> Result<(), Failure> {
     // Endpoints of many cases are alive at once, and most of them sleep.
     sys::allocator::keep_little();
     let result = match greet(control) {
         Ok(None) => Ok(()),
+        Ok(Some((Task::Led(orders), _))) => return be_led(*orders, control),
         Ok(Some((Task::Trial(orders), links))) => obey(*orders, links, control),
         Ok(Some((Task::Scenario(orders), _))) => scenario::process::take_part(&orders, control),
         Err(error) if error.blame == Blame::Coordinator => return Err(in_own_words(error)),
@@ -70,9 +76,20 @@ fn serve(control: &Control) -> Result<(), Failure> {
     }
 }
 
+/// Takes part in a trial that the coordinator leads. There is no last word unless it fails.
+fn be_led(orders: LedOrders, control: &Control) -> Result<(), Failure> {
+    match led::take_part(orders, control) {
+        Ok(()) => Ok(()),
+        // Nobody is left to be told.
+        Err(error) if error.blame == Blame::Coordinator => Ok(()),
+        Err(error) => control.send(&EndpointMessage::Failed(error.to_string())).map_err(in_own_words),
+    }
+}
+
 /// What an endpoint is to take part in.
 #[derive(Debug)]
 enum Task {
+    Led(Box<LedOrders>),
     Trial(Box<Orders>),
     Scenario(Box<ScenarioOrders>),
 }
@@ -83,8 +100,12 @@ fn greet(control: &Control) -> Outcome<Option<(Task, Vec<OwnedFd>)>> {
         return Err(unexpected("hello", "the coordinator"));
     };
     let facts = theirs.wants_facts.then(|| Box::new(reachable::facts(theirs.witness.as_ref())));
-    let capabilities = vec![CAPABILITY.to_owned()];
-    control.send(&EndpointMessage::Hello(Hello { facts, capabilities, ..Hello::own() }))?;
+    // A child of its coordinator is known to it.
+    let is_stranger = !control.is_socket();
+    let mechanisms = if is_stranger { led::mechanisms() } else { Vec::new() };
+    let capabilities = if is_stranger { CAPABILITIES } else { &CAPABILITIES[..1] };
+    let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
+    control.send(&EndpointMessage::Hello(Hello { facts, capabilities, mechanisms, ..Hello::own() }))?;
     if let Some(refusal) = theirs.refusal() {
         return Err(EndpointError {
             remedy: "install the same version on both hosts, or give --push".to_owned(),
@@ -92,7 +113,8 @@ fn greet(control: &Control) -> Outcome<Option<(Task, Vec<OwnedFd>)>> {
         });
     }
     match control.receive()? {
-        (CoordinatorMessage::Orders(orders), fds) => Ok(Some((Task::Trial(orders), fds))),
+        (CoordinatorMessage::Orders(orders), _) => Ok(Some((Task::Led(orders), Vec::new()))),
+        (CoordinatorMessage::Trial(orders), fds) => Ok(Some((Task::Trial(orders), fds))),
         (CoordinatorMessage::Scenario(orders), fds) => Ok(Some((Task::Scenario(orders), fds))),
         (CoordinatorMessage::Goodbye, _) => Ok(None),
         _ => Err(unexpected("orders", "the coordinator")),
@@ -259,7 +281,7 @@ mod tests {
         let hello = || CoordinatorMessage::Hello(Hello::own());
         let orders = || {
             let case = connected("pipe", Workload::Latency, 1);
-            CoordinatorMessage::Orders(Box::new(orders(case, Role::Client)))
+            CoordinatorMessage::Trial(Box::new(orders(case, Role::Client)))
         };
         let (taken, said) = greeted(&[hello(), orders()]);
         assert!(taken.unwrap().is_some_and(|orders| orders.role == Role::Client));

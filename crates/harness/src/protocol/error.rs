@@ -40,7 +40,7 @@ pub struct EndpointError {
 }
 
 /// A text of an endpoint's, of which no more is kept than is shown.
-fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(super) fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     String::deserialize(deserializer).map(|text| shortened(&text))
 }
 

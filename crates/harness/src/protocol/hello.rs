@@ -1,6 +1,7 @@
 //! The first message of each side: which protocol, which version, which program; and, if it is asked for, what is known of the
 //! endpoint's host. The form of a hello is the same in every version.
 
+use super::led::DriverMechanism;
 use crate::host::isolation::{Isolation, Witness};
 use model::record::{ClockRecord, Host};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 /// What every hello says that it belongs to.
 pub const PROTOCOL: &str = "ipcmark-endpoint";
 /// The version of the protocol, which changes with any message between coordinator and endpoint.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The longest name of a program that is shown.
 const LONGEST_NAME: usize = 100;
 
@@ -32,6 +33,9 @@ pub struct Hello {
     /// From an endpoint: what it can do beside what every endpoint can. Names that are not known are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
+    /// From an endpoint that is no child of its coordinator: what it can be led through.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mechanisms: Vec<DriverMechanism>,
     /// From an endpoint, if it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Box<EndpointFacts>>,
@@ -69,6 +73,7 @@ impl Hello {
             wants_facts: false,
             witness: None,
             capabilities: Vec::new(),
+            mechanisms: Vec::new(),
             facts: None,
         }
     }
@@ -98,7 +103,7 @@ mod tests {
             r#"{"protocol":"ipcmark-endpoint","version":99,"program":"ipcmark 7\u001b[2J","more":[1]}"#;
         let hello: Hello = serde_json::from_str(later).unwrap();
         let refusal = hello.refusal().unwrap();
-        assert_eq!(refusal, "ipcmark 7[2J speaks version 99 of the endpoint protocol, and this build 2");
+        assert_eq!(refusal, "ipcmark 7[2J speaks version 99 of the endpoint protocol, and this build 3");
         assert_eq!(Hello::own().refusal(), None);
         let other = Hello { protocol: "http".to_owned(), ..Hello::own() };
         assert!(other.refusal().unwrap().contains("another protocol"));

@@ -3,6 +3,7 @@
 
 use super::error::EndpointError;
 use super::hello::Hello;
+use super::led::{LedDone, LedOrders, LedPhase};
 use super::orders::{Orders, SliceOrders};
 use super::phase::{Phase, ServerPhase};
 use super::report::{EndpointResult, SliceReport};
@@ -16,12 +17,18 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum CoordinatorMessage {
     /// The first message.
     Hello(Hello),
-    /// The second: what the endpoint is to do. The links to its peers come with it, where descriptors can.
-    Orders(Box<Orders>),
+    /// The second: what the endpoint is to do, led from phase to phase.
+    Orders(Box<LedOrders>),
+    /// To a client that is led: how its server is reached.
+    Ticket(Vec<u8>),
+    /// To an endpoint that is led: the next phase.
+    Phase(LedPhase),
+    /// The second, to an endpoint of ipcmark: what it is to do, slice by slice. The links to its peers come with it, where descriptors can.
+    Trial(Box<Orders>),
     /// The second, to a process of a scenario: what that is to do.
     Scenario(Box<ScenarioOrders>),
     /// From the sender of a flow, to its receiver. Descriptors come with it.
-    Ticket(FlowTicket),
+    FlowTicket(FlowTicket),
     /// To a process of a scenario: go on with the flows that you begin by yourself.
     Begin,
     /// To a process of a scenario: begin nothing more, and say when what you began is over.
@@ -51,15 +58,23 @@ pub(crate) enum CoordinatorMessage {
 pub(crate) enum EndpointMessage {
     /// The first message, in answer to the coordinator's.
     Hello(Hello),
+    /// It is led, and a server that has bound: how it is reached.
+    Ticket(Vec<u8>),
+    /// It is led, and the phase is over.
+    Done(LedDone),
+    /// It is led, and cannot go on.
+    Failed(String),
     /// It sends a flow of a scenario. The coordinator passes this on to whoever receives it. Descriptors come with it.
-    Ticket(FlowTicket),
+    FlowTicket(FlowTicket),
     /// It is a process of a scenario, and began nothing that is not over.
     Parked,
     /// What it has done as a process of a scenario.
     Snapshot(Box<ProcessSnapshot>),
-    /// It is a client or an operation, and is ready for its first slice; or a process of a scenario, and has all its endpoints of flows.
+    /// It is a client or an operation, and is ready for its first slice; or a process of a scenario, and has all its endpoints of flows; or it is
+    /// led, and is connected.
     Connected,
-    /// It is one of several clients, and is warm. It goes on when the coordinator says so, which it does when all are.
+    /// It is one of several clients, and is warm. It goes on when the coordinator says so, which it does when all are. Or it is led, and a
+    /// server that receives from now on.
     Ready,
     /// It is one of several clients, and has measured one whole phase. The coordinator says when all have.
     MeasuredOnePhase,
@@ -75,7 +90,7 @@ pub(crate) enum EndpointMessage {
     /// It is still there.
     Pong,
     /// It has done what it was told to do, or failed. There is no message after it.
-    Done {
+    Ended {
         /// Why it failed.
         error: Option<EndpointError>,
     },
@@ -83,7 +98,7 @@ pub(crate) enum EndpointMessage {
 
 impl From<EndpointResult> for EndpointMessage {
     fn from(result: EndpointResult) -> Self {
-        Self::Done { error: result.err() }
+        Self::Ended { error: result.err() }
     }
 }
 
@@ -165,7 +180,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&CoordinatorMessage::Alive).unwrap(), r#""alive""#);
         let error = text(&EndpointMessage::from(Err(EndpointError::bug("a", "b", "c"))));
         assert!(
-            error.starts_with(r#"{"done":{"error":{"operation":"a","object":"b","answer":"c","#),
+            error.starts_with(r#"{"ended":{"error":{"operation":"a","object":"b","answer":"c","#),
             "{error}"
         );
     }

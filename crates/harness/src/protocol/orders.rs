@@ -4,6 +4,7 @@ use mechanisms::NetworkToken;
 use model::observation::ProbeRequest;
 use model::record::ClockSource;
 use model::{Case, HostAddress};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -38,12 +39,12 @@ pub(crate) struct Orders {
 }
 
 /// How two endpoints find each other over a network: the server makes the ticket, and the client connects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct NetworkOrders {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkOrders {
     /// The address of the server, as the client reaches it.
-    pub(crate) server: HostAddress,
+    pub server: HostAddress,
     /// What the client must show first, so that the server takes nobody else.
-    pub(crate) token: NetworkToken,
+    pub token: NetworkToken,
 }
 
 /// What a process does in a trial.

@@ -91,6 +91,12 @@ Examples:
   ipcmark endpoint check ipcmark endpoint        this program's own
   ipcmark endpoint check ssh HOST ipcmark endpoint";
 
+pub(super) const DRIVER: &str = "\
+Examples:
+  ipcmark driver list                    what there is, and what is built here
+  ipcmark driver build python go         then: ipcmark python/tcp go/tcp tcp
+  ipcmark driver new python mine         a directory with one that works";
+
 pub(super) const SCHEMA: &str = "\
 Examples:
   ipcmark schema                   of a line of a results file

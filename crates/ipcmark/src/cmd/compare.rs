@@ -3,7 +3,7 @@
 use crate::cli::{CompareArguments, UndecidedOption};
 use crate::exit::{Error, Exit};
 use crate::output::{check_page, show_answer, style, write_page};
-use crate::planning::{nothing_left, plan_here, requested};
+use crate::planning::{nothing_left, plan_with, requested};
 use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, GateRequest, RatioRequest, Sides};
 use crate::results_file;
@@ -18,6 +18,7 @@ use harness::coordinator::address_layout::why_random;
 use harness::coordinator::compare::{self, CasePair};
 use harness::coordinator::other_build;
 use harness::coordinator::schedule::TimeBudget;
+use harness::coordinator::trials::EndpointTrials;
 use model::plan::Plan;
 use model::record::Results;
 use model::{Case, Invalid, Percent};
@@ -146,7 +147,7 @@ fn ratios_of(pair: &CasePair) -> PairedRatios {
 fn pairs_here(request: &RatioRequest) -> Result<Vec<CasePair>, Invalid> {
     let topology = harness::host::facts::read(Path::new("/")).topology;
     let [before, after] =
-        request.blocks.each_ref().map(|blocks| plan_here(blocks, request.endpoints, &topology));
+        request.blocks.each_ref().map(|blocks| plan_with(blocks, request.endpoints, &topology, &request.drivers));
     let after = match request.inject {
         Some(inject) => after.injected(inject),
         None => after,
@@ -182,7 +183,10 @@ fn measure(pairs: &mut [CasePair], request: &RatioRequest, session: &RunSession)
         // A pilot takes all its time.
         find.is_none() && is_paired_verdict_reached(&ratios_of(pair), different * alike, options(request))
     };
-    let trials = [request.against.as_deref(), None].map(|program| session.trials_of(program, false, timeout));
+    let trials = [request.against.as_deref(), None].map(|program| EndpointTrials {
+        drivers: Some(&request.drivers),
+        ..session.trials_of(program, false, timeout)
+    });
     let timer = Timer::start();
     let budget = TimeBudget { clock: &timer, time };
     let mut progress = Progress::new();

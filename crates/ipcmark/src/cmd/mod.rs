@@ -5,6 +5,7 @@ pub mod clean;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod driver;
 pub mod endpoint;
 pub mod explain;
 pub mod list;

@@ -45,7 +45,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
         .transpose()?;
     let endpoints = suite.endpoints.unwrap_or_default();
     let plan = match &remote {
-        None => plan_some(&suite.blocks, endpoints, &host.topology)?,
+        None => plan_some(&suite.blocks, endpoints, &host.topology, &request.drivers)?,
         Some(remote) => {
             let cpus = remote.sides.cpus(own_cpu(&host));
             plan_between_hosts(&suite.blocks, cpus, &remote.sides, endpoints, &host.topology)?
@@ -74,7 +74,8 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let mut collector = Collector::new(header, &rules, file, session.stop());
     let sides = remote.as_ref().map(|remote| &remote.sides);
     let time = Some((timer, Duration::from_nanos(settings.time_ns)));
-    let trials = EndpointTrials { time, ..session.trials(request.check, request.timeout, sides) };
+    let drivers = Some(&request.drivers);
+    let trials = EndpointTrials { time, drivers, ..session.trials(request.check, request.timeout, sides) };
     let finish = measure(&request, &settings, &plan, timer, &trials, &rules, &mut collector);
     if !session.is_stopped() && settings.observe_ns > 0 {
         let observe = Duration::from_nanos(settings.observe_ns);

@@ -52,6 +52,7 @@ pub(crate) fn traces(case: &Case, slices: usize, sets: &[EventSet]) -> Vec<(Samp
         program: Some(Path::new(IPCMARK)),
         remote: None,
         layout: AddressLayout::Random,
+        drivers: None,
     };
     let size = Sizing::Iterations(ITERATIONS);
     let mut trial = trials.start(case, 0, None).unwrap();

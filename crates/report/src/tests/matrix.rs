@@ -35,7 +35,7 @@ fn as_large_as_the_default_suite(odd: bool) -> Results {
         let mut record = template.clone();
         let params =
             if value.is_empty() { serde_json::json!({}) } else { serde_json::json!({ "wait": value }) };
-        let spec = Spec { name: name.to_owned(), params: serde_json::from_value(params).unwrap() };
+        let spec = Spec { params: serde_json::from_value(params).unwrap(), ..Spec::plain(name) };
         record.case = Case { spec, size_bytes: size, placement, cpus: Some(cpus), ..record.case };
         let factor = 1.0 + 0.37 * (records.len() % 11) as f64 + size.map_or(0.0, |size| size.0 as f64 / 9e3);
         if let Some(summary) = &mut record.summary {

@@ -1,9 +1,15 @@
-//! The peer of an endpoint that is checked, over a plain TCP connection: it makes and verifies payload, and makes one mistake.
+//! The peer of an endpoint that is checked, over a stream of bytes: it makes and verifies payload, and makes one mistake.
 
+use crate::clock::Timer;
+use crate::coordinator::driver::descriptors;
 use crate::endpoint::payload::{Check, make, verify};
-use std::io::{Read, Write};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::{read, write};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
+use sys::Failure;
 
 /// How long the peer waits for the endpoint.
 const WAIT: Duration = Duration::from_secs(5);
@@ -56,55 +62,61 @@ impl Mistake {
     }
 }
 
-/// A client over a plain socket.
-pub(super) struct RawClient(TcpStream);
+/// The peer.
+pub(super) struct RawPeer {
+    /// What is received from, and what is sent to; none until there is a connection, and when it is closed.
+    ends: Option<(OwnedFd, OwnedFd)>,
+    listener: Option<TcpListener>,
+}
 
-impl RawClient {
-    /// Connects to `port` of loopback, and shows `token`.
-    pub(super) fn connect(port: &[u8], token: [u8; 16], mistake: Mistake) -> Result<Self, String> {
+impl RawPeer {
+    /// The peer over a `stream`, and the descriptors of the endpoint, where it has such from its start.
+    pub(super) fn new(stream: &str) -> Result<(Self, Vec<OwnedFd>), Failure> {
+        let Some([mut own, endpoints]) = descriptors(stream)? else {
+            return Ok((Self { ends: None, listener: None }, Vec::new()));
+        };
+        let output = own.pop();
+        let input = match own.pop() {
+            None => output.as_ref().map(|socket| socket.try_clone()).transpose(),
+            input => Ok(input),
+        };
+        let input = input.map_err(|error| Failure::new("dup", stream, error.to_string(), "report this bug"))?;
+        Ok((Self { ends: input.zip(output), listener: None }, endpoints))
+    }
+
+    /// Connects to `port` of loopback, and shows `token`; before that, strangers do.
+    pub(super) fn connect(&mut self, port: &[u8], token: [u8; 16], mistake: Mistake) -> Result<(), String> {
         let port = port.try_into().map(u16::from_be_bytes);
         let port = port.map_err(|_| "its ticket for tcp is no port of two bytes".to_owned())?;
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let connected = || TcpStream::connect_timeout(&server, WAIT).map_err(|error| format!("connect {server}: {error}"));
         if mistake == Mistake::Stranger {
             let mut other = token;
             other[15] ^= 1;
             for shown in [&other[..], b"GET / HTTP/1.1\r\n\r\n", b""] {
-                connected(server)?.write_all(shown).map_err(|error| error.to_string())?;
+                connected()?.write_all(shown).map_err(|error| error.to_string())?;
             }
         }
-        let mut stream = connected(server)?;
+        let mut stream = connected()?;
         stream.write_all(&token).map_err(|error| error.to_string())?;
-        Ok(Self(stream))
+        self.take_over(stream)
     }
 
-    /// Asks `count` times, and verifies the answers.
-    pub(super) fn ask(&mut self, count: u64, size_bytes: usize, mistake: Mistake) -> Result<(), String> {
-        for iteration in 0..count {
-            let Some(message) = mistake.message(iteration, size_bytes) else { return Ok(()) };
-            self.0.write_all(&message).map_err(|error| format!("message {iteration}: {error}"))?;
-            take(&mut self.0, iteration, size_bytes)?;
-        }
-        Ok(())
-    }
-}
-
-/// A server over a plain socket.
-pub(super) struct RawServer(TcpListener);
-
-impl RawServer {
     /// Listens at a port of loopback, which the ticket has.
-    pub(super) fn listen() -> Result<(Self, Vec<u8>), String> {
+    pub(super) fn listen(&mut self) -> Result<Vec<u8>, String> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
-        Ok((Self(listener), port.to_be_bytes().to_vec()))
+        listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+        self.listener = Some(listener);
+        Ok(port.to_be_bytes().to_vec())
     }
 
     /// Takes the client, which must show `token`.
-    pub(super) fn accept(self, token: [u8; 16]) -> Result<RawConnection, String> {
-        self.0.set_nonblocking(true).map_err(|error| error.to_string())?;
-        let timer = crate::clock::Timer::start();
-        let mut stream = loop {
-            match self.0.accept() {
+    pub(super) fn accept(&mut self, token: [u8; 16]) -> Result<(), String> {
+        let listener = self.listener.take().ok_or("nobody listens")?;
+        let timer = Timer::start();
+        let stream = loop {
+            match listener.accept() {
                 Ok((stream, _)) => break stream,
                 Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return Err(error.to_string()),
                 Err(_) if timer.elapsed() > WAIT => return Err("it does not connect".to_owned()),
@@ -112,47 +124,79 @@ impl RawServer {
             }
         };
         stream.set_nonblocking(false).map_err(|error| error.to_string())?;
-        with_limit(&stream)?;
-        let mut shown = [0; 16];
-        stream.read_exact(&mut shown).map_err(|error| format!("it shows no token: {error}"))?;
-        if shown == token { Ok(RawConnection(stream)) } else { Err("it shows another token".to_owned()) }
+        self.take_over(stream)?;
+        let shown = self.receive(token.len()).map_err(|error| format!("it shows no token: {error}"))?;
+        if shown == token { Ok(()) } else { Err("it shows another token".to_owned()) }
     }
-}
 
-/// The server's side of a connection.
-pub(super) struct RawConnection(TcpStream);
+    fn take_over(&mut self, stream: TcpStream) -> Result<(), String> {
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let again = stream.try_clone().map_err(|error| error.to_string())?;
+        self.ends = Some((stream.into(), again.into()));
+        Ok(())
+    }
 
-impl RawConnection {
+    /// Asks `count` times, and verifies the answers.
+    pub(super) fn ask(&mut self, count: u64, size_bytes: usize, mistake: Mistake) -> Result<(), String> {
+        for iteration in 0..count {
+            let Some(message) = mistake.message(iteration, size_bytes) else { return self.close() };
+            self.send(&message).map_err(|error| format!("message {iteration}: {error}"))?;
+            self.take(iteration, size_bytes)?;
+        }
+        Ok(())
+    }
+
     /// Verifies `count` messages, and answers them.
     pub(super) fn answer(&mut self, count: u64, size_bytes: usize, mistake: Mistake) -> Result<(), String> {
         for iteration in 0..count {
-            take(&mut self.0, iteration, size_bytes)?;
-            let Some(message) = mistake.message(iteration, size_bytes) else {
-                // The endpoint sees the end of the connection, not a reset.
-                return self.0.shutdown(std::net::Shutdown::Both).map_err(|error| error.to_string());
-            };
-            self.0.write_all(&message).map_err(|error| format!("answer {iteration}: {error}"))?;
+            self.take(iteration, size_bytes)?;
+            let Some(message) = mistake.message(iteration, size_bytes) else { return self.close() };
+            self.send(&message).map_err(|error| format!("answer {iteration}: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        self.ends = None;
+        Ok(())
+    }
+
+    /// Receives the message of `iteration` whole.
+    fn take(&mut self, iteration: u64, size_bytes: usize) -> Result<(), String> {
+        let message = self.receive(size_bytes).map_err(|error| format!("message {iteration}: {error}"))?;
+        let checked = verify(&message, 0, iteration, Check::Everything, false);
+        checked.map_err(|_| format!("message {iteration} has other bytes"))
+    }
+
+    fn receive(&mut self, count: usize) -> Result<Vec<u8>, String> {
+        let (input, _) = self.ends.as_ref().ok_or("there is no connection")?;
+        let (mut bytes, mut got) = (vec![0; count], 0);
+        while got < count {
+            wait_for(input, PollFlags::IN)?;
+            match read(input, &mut bytes[got..]).map_err(|errno| errno.to_string())? {
+                0 => return Err("it has closed".to_owned()),
+                more => got += more,
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        let (_, output) = self.ends.as_ref().ok_or("there is no connection")?;
+        while !bytes.is_empty() {
+            wait_for(output, PollFlags::OUT)?;
+            bytes = &bytes[write(output, bytes).map_err(|errno| errno.to_string())?..];
         }
         Ok(())
     }
 }
 
-/// Receives the message of `iteration`, of which the number is right in every phase, and all bytes where they are checked.
-fn take(stream: &mut TcpStream, iteration: u64, size_bytes: usize) -> Result<(), String> {
-    let mut message = vec![0; size_bytes];
-    stream.read_exact(&mut message).map_err(|error| format!("message {iteration}: {error}"))?;
-    let check = Check::Everything;
-    verify(&message, 0, iteration, check, false).map_err(|_| format!("message {iteration} has other bytes"))
-}
-
-fn connected(server: SocketAddr) -> Result<TcpStream, String> {
-    let stream =
-        TcpStream::connect_timeout(&server, WAIT).map_err(|error| format!("connect {server}: {error}"))?;
-    with_limit(&stream)?;
-    Ok(stream)
-}
-
-fn with_limit(stream: &TcpStream) -> Result<(), String> {
-    let limits = stream.set_read_timeout(Some(WAIT)).and_then(|()| stream.set_write_timeout(Some(WAIT)));
-    limits.and_then(|()| stream.set_nodelay(true)).map_err(|error| error.to_string())
+/// Waits until the endpoint has done its part.
+fn wait_for(fd: &OwnedFd, flags: PollFlags) -> Result<(), String> {
+    let limit = Timespec { tv_sec: WAIT.as_secs() as i64, tv_nsec: 0 };
+    match poll(&mut [PollFd::new(fd, flags)], Some(&limit)) {
+        Ok(0) => Err(format!("nothing happens for {} s", WAIT.as_secs())),
+        Ok(_) => Ok(()),
+        Err(errno) => Err(errno.to_string()),
+    }
 }

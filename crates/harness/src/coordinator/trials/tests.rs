@@ -14,7 +14,7 @@ fn say(channel: &Channel, message: EndpointMessage) {
 }
 
 fn fail(channel: &Channel, error: EndpointError) {
-    say(channel, EndpointMessage::Done { error: Some(error) });
+    say(channel, EndpointMessage::Ended { error: Some(error) });
 }
 
 fn error(answer: &str, blame: Blame) -> EndpointError {
@@ -51,6 +51,7 @@ fn converse(
         program: None,
         remote: None,
         layout: AddressLayout::Random,
+        drivers: None,
     };
     EndpointTrial { run: &run, case, processes, is_warm: false, begun: Timer::start() }.converse(until, limit)
 }
@@ -118,8 +119,8 @@ fn a_slice_is_over_when_the_client_has_reported_and_the_server_says_nothing() {
 #[test]
 fn a_trial_has_ended_when_all_endpoints_have() {
     let ((client, client_says), (server, server_says)) = (sleeper(true), sleeper(false));
-    say(&client_says, EndpointMessage::Done { error: None });
-    say(&server_says, EndpointMessage::Done { error: None });
+    say(&client_says, EndpointMessage::Ended { error: None });
+    say(&server_says, EndpointMessage::Ended { error: None });
     let processes = vec![client, server];
     assert!(converse(Until::AllDone, LONG, false, case(Peers::Pair), processes).unwrap().is_empty());
 }

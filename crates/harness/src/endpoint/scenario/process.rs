@@ -90,7 +90,7 @@ fn lead(
     let beginning = plans.iter().filter(|plan| !plan.groups.is_empty()).count();
     loop {
         match control.receive()? {
-            (CoordinatorMessage::Ticket(FlowTicket { flow, address }), fds) => {
+            (CoordinatorMessage::FlowTicket(FlowTicket { flow, address }), fds) => {
                 let to = tickets.get(&flow);
                 let to =
                     to.ok_or_else(|| unexpected("a ticket of a flow that it receives", "the coordinator"))?;
@@ -185,7 +185,7 @@ impl StrandOrders<'_> {
     fn sender(&self, flow: usize) -> Outcome<Box<dyn ObjectEndpoint>> {
         let give = |Ticket { address, fds }: Ticket| {
             let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
-            let ticket = EndpointMessage::Ticket(FlowTicket { flow, address });
+            let ticket = EndpointMessage::FlowTicket(FlowTicket { flow, address });
             self.line.lock().unwrap_or_else(PoisonError::into_inner).send_with(&ticket, &fds)
         };
         let name = &self.shared.scenario.flows[flow].mechanism.name;

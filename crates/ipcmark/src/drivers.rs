@@ -1,0 +1,281 @@
+//! The drivers that come with the program, where they lie when they are built, and which of them a selection has. How one is talked to is for
+//! the harness to know.
+
+use crate::cli::EndpointOptions;
+use crate::exit::Error;
+use harness::coordinator::driver::{Driver, DriverSet};
+use harness::coordinator::via::Via;
+use mechanisms::registry;
+use model::block::Block;
+use model::card::{Card, CardKind};
+use model::{ByName, CaseDrivers, DriverName, Framing, Invalid, Payload, Reach, Spec, Workload};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use sys::{Failure, OrFail};
+
+/// The file that says what a driver is.
+pub const MANIFEST: &str = "driver.toml";
+
+/// A driver that comes with the program, as source.
+#[derive(Debug)]
+pub struct Shipped {
+    /// Its name.
+    pub name: &'static str,
+    /// Its files, the manifest first.
+    pub files: &'static [(&'static str, &'static str)],
+    /// The file from which one of one's own begins.
+    pub template: (&'static str, &'static str),
+}
+
+macro_rules! shipped {
+    ($name:literal, [$($file:literal),*], $template:literal) => {
+        Shipped {
+            name: $name,
+            files: &[
+                (MANIFEST, include_str!(concat!("../../../drivers/", $name, "/driver.toml"))),
+                $(($file, include_str!(concat!("../../../drivers/", $name, "/", $file)))),*
+            ],
+            template: ($template, include_str!(concat!("../../../drivers/", $name, "/", $template))),
+        }
+    };
+}
+
+/// All of them.
+pub const SHIPPED: &[Shipped] = &[
+    shipped!("c", ["driver.c"], "driver.c"),
+    shipped!("go", ["driver.go", "go.mod"], "driver.go"),
+    shipped!("node", ["driver.js"], "driver.js"),
+    shipped!("python", ["driver.py"], "template.py"),
+];
+
+/// What a driver's manifest says.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Its name.
+    pub name: DriverName,
+    /// What it is, in a line.
+    pub summary: String,
+    /// What a host needs for it, in words.
+    pub needs: String,
+    /// The command, for a shell, that builds it in its directory.
+    #[serde(default)]
+    pub build: Option<String>,
+    /// The command, for a shell, that succeeds where the host has what it needs.
+    #[serde(rename = "try")]
+    pub tried_by: String,
+    /// The command that is the endpoint, in its directory: words, as in a shell.
+    pub run: String,
+    /// What it measures.
+    #[serde(default, rename = "mechanism")]
+    pub mechanisms: Vec<ManifestMechanism>,
+}
+
+/// A mechanism of a manifest.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestMechanism {
+    /// Its name.
+    pub name: DriverName,
+    /// What can be measured of it.
+    pub workloads: Vec<Workload>,
+    /// What it is, of one of the driver's own.
+    #[serde(default)]
+    pub summary: String,
+}
+
+impl Manifest {
+    /// Parses the text of one, from `of`.
+    pub fn parse(text: &str, of: &str) -> Result<Self, Invalid> {
+        toml::from_str(text).map_err(|error| {
+            let problem = format!("{of}: {}", error.message());
+            Invalid::new(problem, "see drivers/python/driver.toml for one that is right")
+        })
+    }
+}
+
+impl Shipped {
+    /// What it says of itself.
+    pub fn manifest(&self) -> Result<Manifest, Invalid> {
+        Manifest::parse(self.files[0].1, self.name)
+    }
+}
+
+/// Where built drivers lie: the user's directory of data (XDG Base Directory Specification).
+pub fn home() -> Result<PathBuf, Invalid> {
+    let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = of("XDG_DATA_HOME").or_else(|| Some(of("HOME")?.join(".local/share")));
+    let data = data.ok_or_else(|| Invalid::new("there is no directory for drivers", "set HOME or XDG_DATA_HOME"))?;
+    Ok(data.join("ipcmark/drivers"))
+}
+
+/// The command of the driver `name`, if it is built.
+pub fn built(name: &DriverName) -> Result<Option<Via>, Invalid> {
+    let directory = home()?.join(name.as_str());
+    let Ok(text) = std::fs::read_to_string(directory.join(MANIFEST)) else { return Ok(None) };
+    command_of(&Manifest::parse(&text, &directory.display().to_string())?, &directory).map(Some)
+}
+
+/// The command of what `manifest` describes and lies in `directory`. Words that name files there are paths in it.
+pub fn command_of(manifest: &Manifest, directory: &Path) -> Result<Via, Invalid> {
+    let Some(words) = shlex::split(&manifest.run) else {
+        return Err(Invalid::new(format!("the command of the driver {} ends within a quotation", manifest.name), "close it"));
+    };
+    let in_directory = |word: String| {
+        let file = directory.join(&word);
+        if file.is_file() { file.to_string_lossy().into_owned() } else { word }
+    };
+    Via::of(words.into_iter().map(in_directory).collect())
+}
+
+/// Makes the mechanisms that drivers have of their own known to the registry: those of all that come with the program, that are built, and that are
+/// `typed`. What is wrong with one that is built is said when it is used.
+pub fn register(typed: &EndpointOptions, timeout: Duration) -> Result<(), Error> {
+    for shipped in SHIPPED {
+        register_all(&shipped.manifest()?);
+    }
+    let built = home().ok().and_then(|home| std::fs::read_dir(home).ok()).into_iter().flatten().flatten();
+    let manifests = built.filter_map(|directory| std::fs::read_to_string(directory.path().join(MANIFEST)).ok());
+    manifests.filter_map(|text| Manifest::parse(&text, MANIFEST).ok()).for_each(|manifest| register_all(&manifest));
+    for text in [&typed.endpoint, &typed.client_endpoint, &typed.server_endpoint].into_iter().flatten() {
+        let driver = Driver::meet(&Via::parse(text)?, timeout, &AtomicBool::new(false))?;
+        let own = driver.hello.mechanisms.iter();
+        own.for_each(|own| registry::add(card(&own.name, &own.summary, &own.workloads)));
+    }
+    Ok(())
+}
+
+fn register_all(manifest: &Manifest) {
+    for ManifestMechanism { name, workloads, summary } in &manifest.mechanisms {
+        registry::add(card(name.as_str(), summary, workloads));
+    }
+}
+
+/// The card of a mechanism that a driver has of its own.
+fn card(name: &str, summary: &str, workloads: &[Workload]) -> Card {
+    Card {
+        // As long as the program, as those of the registry.
+        name: String::from(name).leak(),
+        kind: CardKind::Mechanism,
+        summary: String::from(summary).leak(),
+        framing: Framing::Message,
+        reach: Reach::Host,
+        by_name: ByName::Never,
+        payload: Payload::Bytes,
+        workloads: workloads.to_vec().leak(),
+        sized: true,
+        limits: "those of its library",
+        ..Card::OPERATION
+    }
+}
+
+/// Whether `word` names a mechanism of a driver, and no file: `python/tcp`.
+pub fn are_named(word: &str) -> bool {
+    let is_path = word.starts_with(['.', '/']) || word.ends_with(".toml") || Path::new(word).exists();
+    let drivers = Spec::split_drivers(word).map(|(drivers, _)| drivers);
+    !is_path && drivers.is_ok_and(|drivers| !drivers.are_none() || word.starts_with("ipcmark/"))
+}
+
+/// Meets the drivers of a selection: those of the commands in `typed`, which then are those of all mechanisms of `blocks` that name none; and those
+/// that `blocks` name. One that is not built is met by nobody, and what names it is dropped from the plan with that as the reason.
+pub fn meet(typed: &EndpointOptions, timeout: Duration, blocks: &mut [Block]) -> Result<DriverSet, Error> {
+    let mut set = DriverSet::default();
+    let commands = commanded(typed, timeout, &mut set)?;
+    for spec in blocks.iter_mut().flat_map(|block| &mut block.specs) {
+        if spec.drivers.are_none() && registry::card(&spec.name).is_some_and(|card| card.kind == CardKind::Mechanism) {
+            spec.drivers = commands.clone();
+        }
+        for name in spec.drivers.names() {
+            if set.get(name).is_none()
+                && let Some(command) = built(name)?
+            {
+                set.add(Driver::meet(&command, timeout, &AtomicBool::new(false))?)?;
+            }
+        }
+    }
+    Ok(set)
+}
+
+/// The drivers that commands are typed for.
+fn commanded(typed: &EndpointOptions, timeout: Duration, set: &mut DriverSet) -> Result<CaseDrivers, Error> {
+    let mut meet = |command: &Option<String>| -> Result<Option<DriverName>, Error> {
+        let Some(text) = command.as_ref().or(typed.endpoint.as_ref()) else { return Ok(None) };
+        let driver = Driver::meet(&Via::parse(text)?, timeout, &AtomicBool::new(false))?;
+        let name = driver.name.clone();
+        set.add(driver)?;
+        Ok(Some(name))
+    };
+    Ok(CaseDrivers { client: meet(&typed.client_endpoint)?, server: meet(&typed.server_endpoint)? })
+}
+
+/// Why the drivers of `spec` cannot measure it, if they cannot; and in which workloads they can.
+pub fn workloads_of(spec: &Spec, set: &DriverSet, card: &Card) -> Result<Vec<Workload>, Invalid> {
+    let mut workloads = card.workloads.to_vec();
+    for name in spec.drivers.names() {
+        let driver = set.get(name).ok_or_else(|| not_built(name))?;
+        let offered = driver.mechanism(&spec.name).ok_or_else(|| {
+            let all: Vec<&str> = driver.hello.mechanisms.iter().map(|offered| offered.name.as_str()).collect();
+            Invalid::new(format!("the driver {name} has no {}", spec.name), format!("it has {}", all.join(", ")))
+        })?;
+        workloads.retain(|workload| offered.workloads.contains(workload));
+    }
+    // What the core of the protocol has words for, whatever the card has beside it.
+    workloads.retain(|workload| matches!(workload, Workload::Latency | Workload::Transfer | Workload::Throughput));
+    Ok(workloads)
+}
+
+fn not_built(name: &DriverName) -> Invalid {
+    let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == name.as_str());
+    let remedy = match is_shipped {
+        true => format!("type 'ipcmark driver build {name}'"),
+        false => "see 'ipcmark driver list', or name its command with --endpoint".to_owned(),
+    };
+    Invalid::new(format!("the driver {name} is not built here"), remedy)
+}
+
+/// Writes the files of `shipped` into `directory`, which is made.
+pub fn write(shipped: &Shipped, directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).or_fail("make", directory.display())?;
+    for (name, text) in shipped.files {
+        let file = directory.join(name);
+        std::fs::write(&file, text).or_fail("write", file.display())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mechanisms::registry::CARDS;
+
+    #[test]
+    fn every_driver_that_comes_with_the_program_is_described() {
+        for shipped in SHIPPED {
+            let manifest = shipped.manifest().unwrap_or_else(|invalid| panic!("{invalid}"));
+            assert_eq!(manifest.name.as_str(), shipped.name);
+            assert!(!manifest.mechanisms.is_empty() && !manifest.needs.is_empty() && !manifest.summary.is_empty());
+            for mechanism in &manifest.mechanisms {
+                let is_known = CARDS.iter().any(|card| card.name == mechanism.name.as_str());
+                assert!(is_known != mechanism.summary.is_empty() || !is_known, "{}", mechanism.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mechanism_of_a_driver_is_told_from_a_path() {
+        for (word, is_driver) in [
+            ("python/tcp", true),
+            ("python+go/tcp:nodelay=off", true),
+            ("ipcmark+go/pipe", true),
+            ("./python/tcp", false),
+            ("/etc/passwd", false),
+            ("suites/my.toml", false),
+            ("pipe:capacity=1M", false),
+            ("tcp", false),
+        ] {
+            assert_eq!(are_named(word), is_driver, "{word}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+module ipcmark/driver
+
+go 1.21
