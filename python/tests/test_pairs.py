@@ -57,7 +57,7 @@ def test_each_of_two_hosts_measures_to_the_other_and_never_both_at_once(
     monkeypatch.setattr(on_host, "identify", identify)
     said: list[str] = []
     with connected("local", 2) as client:
-        assert fleet_of(client, tmp_path / "data", binary, pair_suite, said, 60).run() == []
+        assert fleet_of(client, tmp_path / "data", binary, pair_suite, said, 600).run() == []
     hosts = Dataset(tmp_path / "data").hosts().sort("started_at")
     assert hosts["host"].value_counts().sort("host")["count"].to_list() == [2, 2], said
     began, took = hosts["started_at"].to_list(), hosts["elapsed_ns"].to_list()

@@ -24,6 +24,9 @@ from ipcmark.fleet.dataset import Dataset, Order
 from ipcmark.fleet.run import Fleet, Limits, whole
 from ipcmark.invalid import Invalid
 
+# A worker that a test has killed comes again, which takes minutes on a busy host.
+PATIENT = Limits(lost_s=600)
+
 
 @contextmanager
 def fleet(
@@ -52,7 +55,7 @@ def test_a_host_with_two_workers_makes_one_run_at_a_time_and_a_fleet_goes_on_whe
     client: Client, tmp_path: Path, binary: Path, suite: Path
 ) -> None:
     said: list[str] = []
-    with fleet(client, tmp_path / "data", binary, suite, 2, Limits(), said.append) as measured:
+    with fleet(client, tmp_path / "data", binary, suite, 2, PATIENT, said.append) as measured:
         assert measured.run() == []
     hosts = Dataset(tmp_path / "data").hosts().sort("started_at")
     assert hosts.height == 2
@@ -65,7 +68,7 @@ def test_a_host_with_two_workers_makes_one_run_at_a_time_and_a_fleet_goes_on_whe
     assert len(list((tmp_path / "data/results").glob("*.jsonl"))) == 2
 
     said.clear()
-    with fleet(client, tmp_path / "data", binary, suite, 3, Limits(), said.append) as measured:
+    with fleet(client, tmp_path / "data", binary, suite, 3, PATIENT, said.append) as measured:
         assert measured.run() == []
     assert any("1 of 3 runs to do" in line for line in said)
     assert sum("began" in line for line in said) == 1
@@ -74,7 +77,7 @@ def test_a_host_with_two_workers_makes_one_run_at_a_time_and_a_fleet_goes_on_whe
     other = write_suite(tmp_path / "other.toml", "2s")
     with (
         pytest.raises(Invalid, match="another order: suite, suite_text"),
-        fleet(client, tmp_path / "data", binary, other, 3, Limits(), said.append),
+        fleet(client, tmp_path / "data", binary, other, 3, PATIENT, said.append),
     ):
         pass
 
@@ -87,7 +90,7 @@ def test_a_run_whose_worker_is_killed_is_made_again(client: Client, tmp_path: Pa
         if "began" in text and sum("began" in line for line in said) == 1:
             kill_worker(client, measured)
 
-    with fleet(client, tmp_path / "data", binary, suite, 1, Limits(lost_s=30), say) as measured:
+    with fleet(client, tmp_path / "data", binary, suite, 1, PATIENT, say) as measured:
         assert measured.run() == []
     assert any("the run failed: its worker died; again" in line for line in said), said
     assert Dataset(tmp_path / "data").hosts().height == 1
@@ -111,7 +114,7 @@ def test_a_run_ends_with_its_worker(
         if "began" in text:
             kill_worker(client, measured)
 
-    with fleet(client, tmp_path / "data", binary, endless, 1, Limits(), say) as measured:
+    with fleet(client, tmp_path / "data", binary, endless, 1, PATIENT, say) as measured:
         assert "its worker died" in measured.run()[0]
     await_end(measured)
 
@@ -136,7 +139,7 @@ def test_a_run_ends_when_the_fleet_is_interrupted(client: Client, tmp_path: Path
     with (
         interruptible(),
         pytest.raises(KeyboardInterrupt),
-        fleet(client, tmp_path / "data", binary, endless, 1, Limits(), say) as measured,
+        fleet(client, tmp_path / "data", binary, endless, 1, PATIENT, say) as measured,
     ):
         measured.run()
     await_end(measured)
@@ -159,7 +162,7 @@ def test_a_run_that_hangs_is_ended_and_reported(
     # The first attempt may meet a worker that the tests before have ended, of which the scheduler hears late.
     monkeypatch.setattr("ipcmark.fleet.run.MOST_FAILURES", 3)
     endless = write_suite(tmp_path / "endless.toml", "1h")
-    with fleet(client, tmp_path / "data", binary, endless, 1, Limits(run_s=2), print) as measured:
+    with fleet(client, tmp_path / "data", binary, endless, 1, Limits(run_s=2, lost_s=PATIENT.lost_s), print) as measured:
         problems = measured.run()
     assert len(problems) == 1
     assert "given up after 3 attempts: it took longer than 2 s" in problems[0]
@@ -169,7 +172,7 @@ def test_a_suite_that_the_program_refuses_is_reported_at_once(client: Client, tm
     said: list[str] = []
     broken = tmp_path / "broken.toml"
     broken.write_text("name = 1")
-    with fleet(client, tmp_path / "data", binary, broken, 1, Limits(), said.append) as measured:
+    with fleet(client, tmp_path / "data", binary, broken, 1, PATIENT, said.append) as measured:
         problems = measured.run()
     assert "ipcmark ended with 2" in problems[0]
     assert sum("began" in line for line in said) == 1
