@@ -53,7 +53,7 @@ type phase struct {
 
 type done struct {
 	ElapsedNs int64   `json:"elapsed_ns"`
-	EachNs    []int64 `json:"each_ns"`
+	EachNs    []int64 `json:"each_ns,omitempty"`
 }
 
 // What the coordinator says: the one member that is there.

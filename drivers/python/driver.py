@@ -164,6 +164,8 @@ def multiprocessing_queue(orders: Any) -> Channel:
     modes = [os.O_WRONLY, os.O_RDONLY] if is_client else [os.O_RDONLY, os.O_WRONLY]
     ends = [os.open(name, mode) for name, mode in zip(paths, modes)]
     sends, receives = multiprocessing.Queue(), multiprocessing.Queue()
+    # It counts the room that is left, which both processes of a queue share: here it is the other one's.
+    receives._sem = multiprocessing.Semaphore(0)
     sends._writer = multiprocessing.connection.Connection(ends[0 if is_client else 1], readable=False)
     receives._reader = multiprocessing.connection.Connection(ends[1 if is_client else 0], writable=False)
     for one in (sends, receives):
@@ -278,6 +280,14 @@ def phases(orders: Any, channel: Channel) -> None:
 
 
 def main() -> None:
+    try:
+        take_part()
+    except (Failed, OSError, EOFError, ValueError) as error:
+        say({"failed": str(error) or type(error).__name__})
+        sys.exit(1)
+
+
+def take_part() -> None:
     hear()
     own = ["asyncio-stream"]
     offered = [{"name": name, "workloads": WORKLOADS} for name in [*CONNECT, *own]]
@@ -297,18 +307,14 @@ def main() -> None:
     name, orders = hear()
     if name != "orders":
         return
-    try:
-        if orders["parameters"]:
-            raise Failed(f"this driver has no parameters, and the orders have {orders['parameters']}")
-        if orders["mechanism"] == "asyncio-stream":
-            asyncio.run(asyncio_phases(orders))
-        elif orders["mechanism"] in CONNECT:
-            phases(orders, CONNECT[orders["mechanism"]](orders))
-        else:
-            raise Failed(f"this driver has no {orders['mechanism']}")
-    except (Failed, OSError, EOFError) as error:
-        say({"failed": str(error) or type(error).__name__})
-        sys.exit(1)
+    if orders["parameters"]:
+        raise Failed(f"this driver has no parameters, and the orders have {orders['parameters']}")
+    if orders["mechanism"] == "asyncio-stream":
+        asyncio.run(asyncio_phases(orders))
+    elif orders["mechanism"] in CONNECT:
+        phases(orders, CONNECT[orders["mechanism"]](orders))
+    else:
+        raise Failed(f"this driver has no {orders['mechanism']}")
 
 
 main()

@@ -45,6 +45,7 @@ impl Bench {
 
     pub fn trials(&self) -> EndpointTrials<'_> {
         EndpointTrials {
+            drivers: None,
             clock: self.calibration.record.source,
             directory: &self.directory,
             check: false,

@@ -7,6 +7,7 @@ use super::address_layout::AddressLayout;
 use super::driver::{self, Driver, DriverSet, checked, numbers};
 use super::own_child::OwnChild;
 use super::plain_times::PlainTimes;
+use super::reexecution::nowhere;
 use super::run_directory::RunDirectory;
 use super::schedule::Trials;
 use super::trials::EndpointTrials;
@@ -14,7 +15,7 @@ use super::via::Via;
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::frame::shortened;
-use crate::protocol::led::{ALIVE, DriverHello, FromLed, LedOrders, LedPhase, Stretch, ToLed};
+use crate::protocol::led::{ALIVE, FromLed, LedOrders, LedPhase, Stretch, ToLed};
 use crate::protocol::orders::{NetworkOrders, Singly, Sizing, SliceOrders};
 use crate::protocol::silence::SILENCE;
 use model::record::ClockSource;
@@ -136,7 +137,7 @@ struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// One that has said hello, with descriptors.
     fn greeted(tested: &Tested<'a>, role: EndpointRole, fds: Vec<OwnedFd>) -> Result<Self, String> {
-        let (control, child) = driver::start(Some(&tested.driver), role, None, fds).map_err(text)?;
+        let (control, child) = driver::start(Some(&tested.driver), role, None, fds, nowhere().map_err(text)?).map_err(text)?;
         let subject = Self { control: Some(control), child, interrupted: tested.interrupted, said: Cell::new(0) };
         checked(subject.next()?)?;
         Ok(subject)
@@ -294,7 +295,6 @@ fn misled(tested: &Tested<'_>, role: EndpointRole, mistake: Mistake) -> Finding 
     subject.expect("that it is connected", |message| *message == FromLed::Connected)?;
     let stretch = Stretch { messages: ITERATIONS, timed: true, acknowledged: false };
     subject.say(&ToLed::Phase(LedPhase { check: true, each: false, stretches: vec![stretch] }))?;
-    let done = |message: &FromLed| matches!(message, FromLed::Done(_));
     let exchanged = match role {
         EndpointRole::Server => {
             subject.expect("that it is ready", |message| *message == FromLed::Ready)?;
@@ -308,7 +308,7 @@ fn misled(tested: &Tested<'_>, role: EndpointRole, mistake: Mistake) -> Finding 
         return subject.expect_failure();
     }
     exchanged?;
-    subject.expect("that the phase is done", done)?;
+    subject.expect("that the phase is done", |message| matches!(message, FromLed::Done(_)))?;
     subject.say(&ToLed::Goodbye)
 }
 

@@ -3,7 +3,7 @@
 
 use super::heartbeat::Heartbeat;
 use super::own_child::{OwnChild, over_streams, unless_closed};
-use super::reexecution::{nowhere, reexecution};
+use super::reexecution::reexecution;
 use super::remote::said_on;
 use super::via::{ENDPOINT, Via};
 use crate::clock::Timer;
@@ -88,6 +88,8 @@ impl Driver {
             )
         })?;
         let word = hello.program.split(' ').next().unwrap_or_default().to_lowercase();
+        // Another build of ipcmark is no driver of this one's name.
+        let word = if word == "ipcmark" { "ipcmark-endpoint".to_owned() } else { word };
         Ok(Self { name: DriverName::try_from(word)?, command: command.clone(), hello })
     }
 
@@ -159,20 +161,22 @@ pub(super) fn checked(message: FromLed) -> Result<DriverHello, String> {
 
 /// Starts the endpoint `role` of a trial: what `driver` is, or this very program, on its CPU of `cpus`, with descriptors from number 3 on.
 ///
-/// It has its CPU before it runs, so that whatever threads it starts have it too, and it is killed when the coordinator ends.
+/// What it says on standard error goes to `errors`. It has its CPU before it runs, so that whatever threads it starts have it too, and it is killed when the coordinator ends.
 pub(super) fn start(
     driver: Option<&Driver>,
     role: EndpointRole,
     cpus: Option<CpuPair>,
     descriptors: Vec<OwnedFd>,
+    errors: Stdio,
 ) -> Result<(Channel, OwnChild), Failure> {
     let cpu = cpus.map(|pair| if role == EndpointRole::Client { pair.client } else { pair.server });
     let mut command = reexecution(ENDPOINT, None);
     command.arg(RUN_ON).arg(cpu.map_or(ANY_CPU.to_owned(), |cpu| cpu.to_string()));
     match driver {
-        Some(driver) => command.args(driver.command.words()).stderr(Stdio::inherit()),
-        None => command.args(["/proc/self/exe", ENDPOINT]).stderr(nowhere()?),
+        Some(driver) => command.args(driver.command.words()),
+        None => command.args(["/proc/self/exe", ENDPOINT]),
     };
+    command.stderr(errors);
     let mappings = descriptors.into_iter().zip(FIRST_DESCRIPTOR..);
     let mappings = mappings.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }).collect();
     let collide = |_| Failure::new("start", "an endpoint", "two descriptors have one number", "report this bug");

@@ -27,6 +27,7 @@ use rand::SeedableRng;
 use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
+use std::process::Stdio;
 use std::time::Duration;
 use sys::{Errno, Failure};
 
@@ -101,7 +102,7 @@ impl<'a> LedTrial<'a> {
                 EndpointRole::Server => &case.spec.drivers.server,
             };
             let driver = name.as_ref().map(|name| run.drivers.and_then(|drivers| drivers.get(name)).ok_or_else(|| missing(name))).transpose()?;
-            let (control, child) = start(driver, role, case.cpus, fds)?;
+            let (control, child) = start(driver, role, case.cpus, fds, Stdio::inherit())?;
             let name = name.as_ref().map_or("ipcmark", DriverName::as_str);
             let name = format!("the {} {name}", role.name());
             Ok(LedEndpoint { control, child, name, hello: None, said: VecDeque::new() })
@@ -222,7 +223,7 @@ impl<'a> LedTrial<'a> {
         child.wait_within(GRACE);
         match child.ended() {
             Ok(Some(status)) => format!("it ended ({status}) before it said what was due; see its standard error"),
-            _ => failure.to_string(),
+            _ => format!("what it says cannot be read: {}", failure.answer),
         }
     }
 

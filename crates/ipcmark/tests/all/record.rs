@@ -345,52 +345,56 @@ fn who_is_recorded_goes_on_when_the_recorder_is_killed() {
     }
 }
 
-/// Slow: it records a program by each way.
+/// Slow: it records again and again.
 #[test]
 fn who_is_recorded_goes_on_when_the_recording_ends() {
-    const WORDS: u64 = 40;
     for way in WAYS.into_iter().filter(|way| may(way)) {
-        let mut echo = Echo::start();
-        let place = Place::new();
-        let pid = echo.child.id().to_string();
-        let mut command =
-            place.ipcmark(["record", "--by", way, "--time", "60s", "-o", "scenario.toml", "--pid", &pid]);
-        let recorder = crate::common::Running::start(&mut command);
-        // The recorder is at work when it traces, or has opened something to record by. When the recording begins nothing tells from
-        // outside: some of the words are said later.
-        let begun = || fs::read_dir(format!("/proc/{}/fd", recorder.pid())).map_or(0, Iterator::count) > 8;
-        let begun = if way == "ptrace" {
-            wait_until(GONE_WITHIN, || echo.status("TracerPid") != "0")
-        } else {
-            wait_until(GONE_WITHIN, begun)
-        };
-        assert!(begun);
-        (0..WORDS).for_each(|at| {
-            std::thread::sleep(Duration::from_millis(50));
-            echo.answers(&format!("word{at}"));
-        });
-        std::thread::sleep(Duration::from_millis(100));
-        recorder.signal(Signal::INT);
-        let said = recorder.finish();
-        if way == "bpf" {
-            said.expect(130);
-        } else {
-            let said = said.expect(1);
-            assert!(said.err.contains(NOTHING_SAID), "{way}: {said}");
-        }
-        assert_eq!(echo.status("TracerPid"), "0");
-        echo.answers("after");
-        // Its peer is this program, which was not recorded. Who has the other end of a pipe, the kernel is asked by programs only.
-        if way != "bpf" {
-            continue;
-        }
-        let scenario = read(&place);
-        let flow = only_flow(&scenario, "pipe").unwrap_or_else(|| panic!("{scenario:#?}"));
-        assert!(flow.reply.is_some(), "{scenario:#?}");
-        let found = flow.recorded.as_ref().unwrap().messages;
-        assert!((1..=WORDS).contains(&found), "{way}: {found}");
-        assert!(scenario.processes.iter().filter(|process| process.recorded.is_none()).count() == 1);
+        // When the recording begins nothing tells from outside, and on a busy host it is late: then more is said.
+        let is_recorded = [40, 400, 4000].into_iter().any(|words| is_recorded_to_its_end(way, words));
+        assert!(is_recorded || way != "bpf", "{way}");
     }
+}
+
+/// Whether a program that says so many `words`, and is recorded in this `way`, was recorded while it did, and went on when the recorder was told to
+/// end.
+fn is_recorded_to_its_end(way: &str, words: u64) -> bool {
+    let mut echo = Echo::start();
+    let place = Place::new();
+    let pid = echo.child.id().to_string();
+    let mut command =
+        place.ipcmark(["record", "--by", way, "--time", "600s", "-o", "scenario.toml", "--pid", &pid]);
+    let recorder = crate::common::Running::start(&mut command);
+    // The recorder is at work when it traces, or has opened something to record by.
+    let begun = || fs::read_dir(format!("/proc/{}/fd", recorder.pid())).map_or(0, Iterator::count) > 8;
+    let begun = if way == "ptrace" {
+        wait_until(GONE_WITHIN, || echo.status("TracerPid") != "0")
+    } else {
+        wait_until(GONE_WITHIN, begun)
+    };
+    assert!(begun);
+    (0..words).for_each(|at| {
+        std::thread::sleep(Duration::from_millis(50));
+        echo.answers(&format!("word{at}"));
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    recorder.signal(Signal::INT);
+    let said = recorder.finish();
+    assert_eq!(echo.status("TracerPid"), "0");
+    echo.answers("after");
+    if said.status.code() == Some(1) {
+        assert!(said.err.contains(NOTHING_SAID), "{way}: {said}");
+        // Who has the other end of a pipe, the kernel is asked by programs only: the others find nothing however long they record.
+        return way != "bpf";
+    }
+    said.expect(130);
+    // Its peer is this program, which was not recorded.
+    let scenario = read(&place);
+    let flow = only_flow(&scenario, "pipe").unwrap_or_else(|| panic!("{scenario:#?}"));
+    assert!(flow.reply.is_some(), "{scenario:#?}");
+    let found = flow.recorded.as_ref().unwrap().messages;
+    assert!((1..=words).contains(&found), "{way}: {found}");
+    assert!(scenario.processes.iter().filter(|process| process.recorded.is_none()).count() == 1);
+    way == "bpf"
 }
 
 #[test]

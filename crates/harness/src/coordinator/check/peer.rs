@@ -19,8 +19,6 @@ const AT: u64 = 7;
 /// What the peer does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mistake {
-    /// Nothing.
-    None,
     /// Somebody else connects first, and shows another token.
     Stranger,
     /// It changes a byte.
@@ -36,7 +34,7 @@ pub(super) enum Mistake {
 impl Mistake {
     /// Whether the endpoint must end its trial for it.
     pub(super) fn is_noticed(self) -> bool {
-        !matches!(self, Mistake::None | Mistake::Stranger)
+        self != Mistake::Stranger
     }
 
     /// The number of the message that is sent in `iteration`.
