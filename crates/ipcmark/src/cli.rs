@@ -64,7 +64,7 @@ pub enum Command {
     Driver(DriverArguments),
     /// Remove what killed runs left behind
     Clean,
-    /// Print the JSON Schema of the results file, or of the scenario file
+    /// Print the JSON Schema of the results file, of the scenario file, or of the endpoint protocol
     Schema(SchemaArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
@@ -599,6 +599,8 @@ pub enum SchemaOption {
     Results,
     /// A scenario file, whose TOML it describes as JSON
     Scenario,
+    /// A message between the coordinator and an endpoint of another language
+    Protocol,
 }
 
 /// `ipcmark completions`.

@@ -46,6 +46,7 @@ macro_rules! shipped {
 pub const SHIPPED: &[Shipped] = &[
     shipped!("c", ["driver.c"], "driver.c"),
     shipped!("go", ["driver.go", "go.mod"], "driver.go"),
+    shipped!("java", ["Driver.java"], "Driver.java"),
     shipped!("node", ["driver.js"], "driver.js"),
     shipped!("python", ["driver.py"], "template.py"),
 ];
@@ -118,27 +119,32 @@ pub fn built(name: &DriverName) -> Result<Option<Via>, Invalid> {
     command_of(&Manifest::parse(&text, &directory.display().to_string())?, &directory).map(Some)
 }
 
-/// The command of what `manifest` describes and lies in `directory`. Words that name files there are paths in it.
+/// The command of what `manifest` describes and lies in `directory`. Words that name files there, and a dot, are paths in it.
 pub fn command_of(manifest: &Manifest, directory: &Path) -> Result<Via, Invalid> {
     let Some(words) = shlex::split(&manifest.run) else {
         return Err(Invalid::new(format!("the command of the driver {} ends within a quotation", manifest.name), "close it"));
     };
     let in_directory = |word: String| {
-        let file = directory.join(&word);
-        if file.is_file() { file.to_string_lossy().into_owned() } else { word }
+        let file = if word == "." { directory.to_owned() } else { directory.join(&word) };
+        if word == "." || file.is_file() { file.to_string_lossy().into_owned() } else { word }
     };
     Via::of(words.into_iter().map(in_directory).collect())
 }
 
-/// Makes the mechanisms that drivers have of their own known to the registry: those of all that come with the program, that are built, and that are
-/// `typed`. What is wrong with one that is built is said when it is used.
-pub fn register(typed: &EndpointOptions, timeout: Duration) -> Result<(), Error> {
+/// Makes the mechanisms that drivers have of their own known to the registry: those of all that come with the program or are built. What is wrong
+/// with one that is built is said when it is used.
+pub fn register() -> Result<(), Invalid> {
     for shipped in SHIPPED {
         register_all(&shipped.manifest()?);
     }
     let built = home().ok().and_then(|home| std::fs::read_dir(home).ok()).into_iter().flatten().flatten();
     let manifests = built.filter_map(|directory| std::fs::read_to_string(directory.path().join(MANIFEST)).ok());
     manifests.filter_map(|text| Manifest::parse(&text, MANIFEST).ok()).for_each(|manifest| register_all(&manifest));
+    Ok(())
+}
+
+/// The same of the endpoints of commands that are `typed`.
+pub fn register_typed(typed: &EndpointOptions, timeout: Duration) -> Result<(), Error> {
     for text in [&typed.endpoint, &typed.client_endpoint, &typed.server_endpoint].into_iter().flatten() {
         let driver = Driver::meet(&Via::parse(text)?, timeout, &AtomicBool::new(false))?;
         let own = driver.hello.mechanisms.iter();
@@ -174,8 +180,15 @@ fn card(name: &str, summary: &str, workloads: &[Workload]) -> Card {
 /// Whether `word` names a mechanism of a driver, and no file: `python/tcp`.
 pub fn are_named(word: &str) -> bool {
     let is_path = word.starts_with(['.', '/']) || word.ends_with(".toml") || Path::new(word).exists();
-    let drivers = Spec::split_drivers(word).map(|(drivers, _)| drivers);
-    !is_path && drivers.is_ok_and(|drivers| !drivers.are_none() || word.starts_with("ipcmark/"))
+    let is_mechanism = || {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        registry::card(name.split(':').next().unwrap_or(name)).is_some()
+    };
+    // One of another spelling is no driver, and is said to be none.
+    !is_path && word.contains('/') && match Spec::split_drivers(word) {
+        Ok((drivers, _)) => !drivers.are_none() || word.starts_with("ipcmark/"),
+        Err(_) => is_mechanism(),
+    }
 }
 
 /// Meets the drivers of a selection: those of the commands in `typed`, which then are those of all mechanisms of `blocks` that name none; and those

@@ -210,7 +210,8 @@ impl RunRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: RunArguments) -> Result<Self, Error> {
         let RunArguments { what, axes, effort, quick, observe, programs, .. } = arguments;
-        drivers::register(&programs, effort.timeout)?;
+        drivers::register()?;
+        drivers::register_typed(&programs, effort.timeout)?;
         let axes = Axes::try_from(axes)?;
         let is_named = named_suite(&what)?.is_some();
         if !is_named && (quick || observe.is_some()) {
@@ -359,7 +360,7 @@ impl CompareRequest {
         let CompareArguments { what, against, plan, find, axes, inject, effort, .. } = arguments;
         let find = plan.then_some(find);
         let axes = Axes::try_from(axes)?;
-        drivers::register(&EndpointOptions::default(), effort.timeout)?;
+        drivers::register()?;
         if let Some(program) = against {
             let blocks = suite_of(&what, &axes)?.blocks;
             let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort)?;

@@ -28,14 +28,18 @@ class Fact(Struct, Generic[T], omit_defaults=True):
 
 
 class Spec(Struct):
-    """A mechanism, operation or floor with its parameters."""
+    """A mechanism, operation or floor with its parameters, and the programs that are its endpoints where they are not ipcmark's own."""
 
     name: str
     params: dict[str, str] = {}
+    drivers: dict[str, str] = {}
 
     def __str__(self) -> str:
+        client, server = (self.drivers.get(side, "ipcmark") for side in ("client", "server"))
+        both = client if client == server else f"{client}+{server}"
+        prefix = f"{both}/" if self.drivers else ""
         params = ",".join(f"{name}={value}" for name, value in self.params.items())
-        return f"{self.name}:{params}" if params else self.name
+        return f"{prefix}{self.name}:{params}" if params else f"{prefix}{self.name}"
 
 
 class Case(Struct, frozen=True):

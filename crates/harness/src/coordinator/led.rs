@@ -31,8 +31,8 @@ use std::process::Stdio;
 use std::time::Duration;
 use sys::{Errno, Failure};
 
-/// The share of a slice that a piece of the warm-up takes.
-const WARM_UP_PIECE: f64 = 0.5;
+/// What a piece of the warm-up takes at least: a compiler that works beside the program takes some tens of milliseconds for its hot loops.
+const LEAST_PIECE_NS: f64 = 25e6;
 /// A program is warm when so many pieces in a row were none faster than the fastest before them by this factor: until then its compiler, its
 /// caches and its collector change what is measured.
 const STEADY_PIECES: u32 = 4;
@@ -321,7 +321,7 @@ impl<'a> LedTrial<'a> {
 
     /// Has both work until they get no faster. The first piece is checked byte by byte. Returns what an iteration takes then.
     fn warm_up(&mut self, slice_ns: f64) -> Result<f64, TrialError> {
-        let piece_ns = slice_ns * WARM_UP_PIECE;
+        let piece_ns = slice_ns.max(LEAST_PIECE_NS);
         let (mut iterations, mut is_long) = (FIRST_ITERATIONS, false);
         // Short pieces say little of what an iteration takes, and grow.
         while !is_long {

@@ -82,7 +82,11 @@ fn be_led(orders: LedOrders, control: &Control) -> Result<(), Failure> {
         Ok(()) => Ok(()),
         // Nobody is left to be told.
         Err(error) if error.blame == Blame::Coordinator => Ok(()),
-        Err(error) => control.send(&EndpointMessage::Failed(error.to_string())).map_err(in_own_words),
+        // What to do about it depends on the peer, which is another program.
+        Err(EndpointError { operation, object, answer, .. }) => {
+            let why = format!("{operation} {object}: {answer}");
+            control.send(&EndpointMessage::Failed(why)).map_err(in_own_words)
+        }
     }
 }
 
@@ -270,6 +274,7 @@ mod tests {
         let result = greet(&Control::over_socket(control));
         let said = std::iter::from_fn(|| coordinator.receive().ok()).map(|(message, _)| message);
         let orders = |(task, _)| match task {
+            Task::Led(orders) => panic!("{orders:?}"),
             Task::Trial(orders) => *orders,
             Task::Scenario(orders) => panic!("{orders:?}"),
         };

@@ -11,6 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// A message of the core, in either direction: what its schema is made from.
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
+pub enum CoreMessage {
+    /// From the coordinator.
+    Coordinator(ToLed),
+    /// From an endpoint.
+    Endpoint(FromLed),
+}
+
 /// What the coordinator says to an endpoint that it leads.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

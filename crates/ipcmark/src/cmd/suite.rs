@@ -1,13 +1,15 @@
 //! `ipcmark suite`: the suites that there are, and what one would measure and draw.
 
-use crate::cli::{SuiteArguments, SuiteCommand};
+use crate::cli::{EndpointOptions, SuiteArguments, SuiteCommand};
+use crate::drivers;
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
-use crate::planning::plan_here;
+use crate::planning::plan_with;
 use crate::profile;
 use crate::suites::{self, SUITES};
+use harness::coordinator::driver::DriverSet;
 use harness::coordinator::slices::{estimate, slice_for};
-use mechanisms::registry::CARDS;
+use mechanisms::registry::cards;
 use model::block::Block;
 use model::observation::Probe;
 use model::plan::Plan;
@@ -17,11 +19,19 @@ use model::{Invalid, Size};
 use std::path::Path;
 use std::time::Duration;
 
+/// How long a driver may take to say what it is.
+const GREETS_WITHIN: Duration = Duration::from_secs(10);
+
 /// Lists suites, or checks one.
 pub fn run(arguments: SuiteArguments) -> Result<Exit, Error> {
+    drivers::register()?;
     let text = match arguments.command {
         SuiteCommand::List => list()?,
-        SuiteCommand::Check { suite } => description(&suites::find(&suite)?),
+        SuiteCommand::Check { suite } => {
+            let mut suite = suites::find(&suite)?;
+            let drivers = drivers::meet(&EndpointOptions::default(), GREETS_WITHIN, &mut suite.blocks)?;
+            description(&suite, &drivers)
+        }
     };
     print(&text)?;
     Ok(Exit::Success)
@@ -30,16 +40,16 @@ pub fn run(arguments: SuiteArguments) -> Result<Exit, Error> {
 fn list() -> Result<String, Invalid> {
     let longest = SUITES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, text): &(&str, &str)| {
-        let suite = Suite::parse(text, CARDS)?;
+        let suite = Suite::parse(text, &cards())?;
         Ok(report::wrapped_after(&format!("{name:longest$}  "), &suite.summary, &style()))
     };
     SUITES.iter().map(line).collect()
 }
 
 /// What `suite` would measure on this host, how long it would take, and what would be drawn.
-fn description(suite: &Suite) -> String {
+fn description(suite: &Suite, drivers: &DriverSet) -> String {
     let topology = harness::host::facts::read(Path::new("/")).topology;
-    let planned = |blocks: &[Block]| plan_here(blocks, suite.endpoints.unwrap_or_default(), &topology);
+    let planned = |blocks: &[Block]| plan_with(blocks, suite.endpoints.unwrap_or_default(), &topology, drivers);
     let all = planned(&suite.blocks);
     let mut text = format!("{}: {}\n\n", suite.name, suite.summary);
     text += &format!(

@@ -114,9 +114,15 @@ def say(message):
     body = json.dumps(message).encode()
     sys.stdout.buffer.write(struct.pack("<I", len(body)) + body)
     sys.stdout.buffer.flush()
-say({"hello": {"protocol": "ipcmark-endpoint", "version": 2}} if sys.argv[1] == "error" else "x" * 1000000)
-say({"done": {"error": dict.fromkeys(["operation", "object", "answer", "remedy"], "x" * 1000000) | {"blame": "itself"}}})
-sys.stdin.read()
+mechanisms = [{"name": "pipe", "workloads": ["latency"]}]
+hello = {"protocol": "ipcmark-endpoint", "version": 3, "program": "speaker", "mechanisms": mechanisms}
+say({"hello": hello} if sys.argv[1] == "error" else "x" * 1000000)
+heard = b""
+while b"goodbye" not in heard and (more := sys.stdin.buffer.read1(1000)):
+    heard += more
+    if b"orders" in heard:
+        say({"failed": "x" * 1000000})
+        break
 "#;
     if !has("python3", "python3", "texts without end are not tested") {
         return;

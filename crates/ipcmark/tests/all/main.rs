@@ -8,6 +8,7 @@ mod common;
 mod confined;
 mod continuous;
 mod cpu_traces;
+mod drivers;
 mod explain;
 mod extremes;
 mod fan_in;
