@@ -76,8 +76,9 @@ async function hear() {
 class Failed extends Error {}
 
 function made(number, size, check) {
-  const message = Buffer.alloc(Math.max(size, 8));
-  message.writeBigUInt64LE(BigInt(number));
+  const message = Buffer.allocUnsafe(Math.max(size, 8));
+  message.writeUInt32LE(number % 2 ** 32, 0);
+  message.writeUInt32LE(Math.floor(number / 2 ** 32), 4);
   for (let k = 8; check && k < size; k += 1) {
     message[k] = Number(((BigInt(number) + BigInt(k)) * GOLDEN >> 56n) & 0xffn);
   }
@@ -87,7 +88,8 @@ function made(number, size, check) {
 function verify(message, number, size, check) {
   if (message === undefined) throw new Failed('the peer has closed');
   const held = check ? size : Math.min(size, 8);
-  if (message.length !== size || !message.subarray(0, held).equals(made(number, size, check).subarray(0, held))) {
+  const expected = made(number, size, check);
+  if (message.length !== size || message.compare(expected, 0, held, 0, held) !== 0) {
     throw new Failed(`message ${number} came changed, or another came in its place`);
   }
 }

@@ -108,7 +108,8 @@ impl Shipped {
 pub fn home() -> Result<PathBuf, Invalid> {
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = of("XDG_DATA_HOME").or_else(|| Some(of("HOME")?.join(".local/share")));
-    let data = data.ok_or_else(|| Invalid::new("there is no directory for drivers", "set HOME or XDG_DATA_HOME"))?;
+    let data =
+        data.ok_or_else(|| Invalid::new("there is no directory for drivers", "set HOME or XDG_DATA_HOME"))?;
     Ok(data.join("ipcmark/drivers"))
 }
 
@@ -122,7 +123,10 @@ pub fn built(name: &DriverName) -> Result<Option<Via>, Invalid> {
 /// The command of what `manifest` describes and lies in `directory`. Words that name files there, and a dot, are paths in it.
 pub fn command_of(manifest: &Manifest, directory: &Path) -> Result<Via, Invalid> {
     let Some(words) = shlex::split(&manifest.run) else {
-        return Err(Invalid::new(format!("the command of the driver {} ends within a quotation", manifest.name), "close it"));
+        return Err(Invalid::new(
+            format!("the command of the driver {} ends within a quotation", manifest.name),
+            "close it",
+        ));
     };
     let in_directory = |word: String| {
         let file = if word == "." { directory.to_owned() } else { directory.join(&word) };
@@ -138,8 +142,11 @@ pub fn register() -> Result<(), Invalid> {
         register_all(&shipped.manifest()?);
     }
     let built = home().ok().and_then(|home| std::fs::read_dir(home).ok()).into_iter().flatten().flatten();
-    let manifests = built.filter_map(|directory| std::fs::read_to_string(directory.path().join(MANIFEST)).ok());
-    manifests.filter_map(|text| Manifest::parse(&text, MANIFEST).ok()).for_each(|manifest| register_all(&manifest));
+    let manifests =
+        built.filter_map(|directory| std::fs::read_to_string(directory.path().join(MANIFEST)).ok());
+    manifests
+        .filter_map(|text| Manifest::parse(&text, MANIFEST).ok())
+        .for_each(|manifest| register_all(&manifest));
     Ok(())
 }
 
@@ -185,10 +192,12 @@ pub fn are_named(word: &str) -> bool {
         registry::card(name.split(':').next().unwrap_or(name)).is_some()
     };
     // One of another spelling is no driver, and is said to be none.
-    !is_path && word.contains('/') && match Spec::split_drivers(word) {
-        Ok((drivers, _)) => !drivers.are_none() || word.starts_with("ipcmark/"),
-        Err(_) => is_mechanism(),
-    }
+    !is_path
+        && word.contains('/')
+        && match Spec::split_drivers(word) {
+            Ok((drivers, _)) => !drivers.are_none() || word.starts_with("ipcmark/"),
+            Err(_) => is_mechanism(),
+        }
 }
 
 /// Meets the drivers of a selection: those of the commands in `typed`, which then are those of all mechanisms of `blocks` that name none; and those
@@ -197,7 +206,9 @@ pub fn meet(typed: &EndpointOptions, timeout: Duration, blocks: &mut [Block]) ->
     let mut set = DriverSet::default();
     let commands = commanded(typed, timeout, &mut set)?;
     for spec in blocks.iter_mut().flat_map(|block| &mut block.specs) {
-        if spec.drivers.are_none() && registry::card(&spec.name).is_some_and(|card| card.kind == CardKind::Mechanism) {
+        if spec.drivers.are_none()
+            && registry::card(&spec.name).is_some_and(|card| card.kind == CardKind::Mechanism)
+        {
             spec.drivers = commands.clone();
         }
         for name in spec.drivers.names() {
@@ -229,13 +240,18 @@ pub fn workloads_of(spec: &Spec, set: &DriverSet, card: &Card) -> Result<Vec<Wor
     for name in spec.drivers.names() {
         let driver = set.get(name).ok_or_else(|| not_built(name))?;
         let offered = driver.mechanism(&spec.name).ok_or_else(|| {
-            let all: Vec<&str> = driver.hello.mechanisms.iter().map(|offered| offered.name.as_str()).collect();
-            Invalid::new(format!("the driver {name} has no {}", spec.name), format!("it has {}", all.join(", ")))
+            let all: Vec<&str> =
+                driver.hello.mechanisms.iter().map(|offered| offered.name.as_str()).collect();
+            Invalid::new(
+                format!("the driver {name} has no {}", spec.name),
+                format!("it has {}", all.join(", ")),
+            )
         })?;
         workloads.retain(|workload| offered.workloads.contains(workload));
     }
     // What the core of the protocol has words for, whatever the card has beside it.
-    workloads.retain(|workload| matches!(workload, Workload::Latency | Workload::Transfer | Workload::Throughput));
+    workloads
+        .retain(|workload| matches!(workload, Workload::Latency | Workload::Transfer | Workload::Throughput));
     Ok(workloads)
 }
 
@@ -268,7 +284,9 @@ mod tests {
         for shipped in SHIPPED {
             let manifest = shipped.manifest().unwrap_or_else(|invalid| panic!("{invalid}"));
             assert_eq!(manifest.name.as_str(), shipped.name);
-            assert!(!manifest.mechanisms.is_empty() && !manifest.needs.is_empty() && !manifest.summary.is_empty());
+            assert!(
+                !manifest.mechanisms.is_empty() && !manifest.needs.is_empty() && !manifest.summary.is_empty()
+            );
             for mechanism in &manifest.mechanisms {
                 let is_known = CARDS.iter().any(|card| card.name == mechanism.name.as_str());
                 assert!(is_known != mechanism.summary.is_empty() || !is_known, "{}", mechanism.name);

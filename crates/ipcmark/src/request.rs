@@ -4,8 +4,8 @@
 //! It reads the files that are named, and asks nothing else of this host.
 
 use crate::cli::{
-    AxesOptions, CompareArguments, EffortOptions, EndpointOptions, ExplainArguments, FormatOption, PageOption, ProfileOptions,
-    RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
+    AxesOptions, CompareArguments, EffortOptions, EndpointOptions, ExplainArguments, FormatOption,
+    PageOption, ProfileOptions, RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
 };
 use crate::derived_file::Existing;
 use crate::exit::Error;
@@ -443,7 +443,9 @@ impl RatioRequest {
         if margin.on_two_cpus.is_some() {
             let problem =
                 format!("'{margin}' is not one percentage: both sides of a comparison have the same margin");
-            return Err(Invalid::new(problem, format!("give one, such as --precision {}", margin.least)).into());
+            return Err(
+                Invalid::new(problem, format!("give one, such as --precision {}", margin.least)).into()
+            );
         }
         let time = if find.is_some() { PILOT_TIME } else { RATIO_TIME };
         let [mut both, mut after] = blocks;

@@ -24,7 +24,9 @@ pub const SUITES: &[(&str, &str)] = &[
 
 /// Whether `word` names a suite, and no mechanism: one of the program's, or a path.
 pub fn is_named(word: &str) -> bool {
-    SUITES.iter().any(|(known, _)| *known == word) || word.ends_with(".toml") || word.contains('/') && !drivers::are_named(word)
+    SUITES.iter().any(|(known, _)| *known == word)
+        || word.ends_with(".toml")
+        || word.contains('/') && !drivers::are_named(word)
 }
 
 /// The suite that `name` names, or that the file `name` holds.
@@ -58,7 +60,8 @@ mod tests {
     #[test]
     fn every_suite_is_valid_and_known_by_its_own_name() {
         for (name, text) in SUITES {
-            let suite = Suite::parse(text, &with_drivers()).unwrap_or_else(|invalid| panic!("{name}: {invalid}"));
+            let suite =
+                Suite::parse(text, &with_drivers()).unwrap_or_else(|invalid| panic!("{name}: {invalid}"));
             assert_eq!(suite.name, *name);
             assert!(suite.quick.is_some_and(|quick| quick < suite.time) && suite.study.is_some(), "{name}");
         }

@@ -121,7 +121,10 @@ static OF_DRIVERS: RwLock<Vec<&'static Card>> = RwLock::new(Vec::new());
 /// The card of the entry `name`, or of the mechanism that a driver has of its own under that name.
 pub fn card(name: &str) -> Option<&'static Card> {
     let of_drivers = || OF_DRIVERS.read().unwrap_or_else(PoisonError::into_inner);
-    CARDS.iter().find(|card| card.name == name).or_else(|| of_drivers().iter().find(|card| card.name == name).copied())
+    CARDS
+        .iter()
+        .find(|card| card.name == name)
+        .or_else(|| of_drivers().iter().find(|card| card.name == name).copied())
 }
 
 /// Makes the mechanism of `card` known, which a driver has of its own, unless one of that name is known already.

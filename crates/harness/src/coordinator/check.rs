@@ -20,8 +20,8 @@ use crate::protocol::orders::{NetworkOrders, Singly, Sizing, SliceOrders};
 use crate::protocol::silence::SILENCE;
 use model::record::ClockSource;
 use model::{
-    Case, CaseDrivers, DriverName, EndpointRole, Endpoints, HostAddress, Pace, Params, Peers, Placement, Size, Spec,
-    Workload,
+    Case, CaseDrivers, DriverName, EndpointRole, Endpoints, HostAddress, Pace, Params, Peers, Placement,
+    Size, Spec, Workload,
 };
 use peer::{Mistake, RawPeer};
 use rustix::fd::OwnedFd;
@@ -68,21 +68,29 @@ const CHECKS: &[(&str, Find)] = &[
 ];
 
 /// Those of an endpoint that says to have the capability `alive`.
-const OF_ALIVE: &[(&str, Find)] = &[
-    ("a ping is answered", ping),
-    ("an endpoint ends when nothing comes for some seconds", silence),
-];
+const OF_ALIVE: &[(&str, Find)] =
+    &[("a ping is answered", ping), ("an endpoint ends when nothing comes for some seconds", silence)];
 
 /// Those of an endpoint that has a stream, over which the peer makes mistakes.
 const OF_STREAM: &[(&str, Find)] = &[
-    ("a server takes nobody who does not show the token", |tested| misled(tested, EndpointRole::Server, Mistake::Stranger)),
+    ("a server takes nobody who does not show the token", |tested| {
+        misled(tested, EndpointRole::Server, Mistake::Stranger)
+    }),
     ("a server notices a damaged message", |tested| misled(tested, EndpointRole::Server, Mistake::Damage)),
-    ("a server notices that messages are out of order", |tested| misled(tested, EndpointRole::Server, Mistake::Order)),
+    ("a server notices that messages are out of order", |tested| {
+        misled(tested, EndpointRole::Server, Mistake::Order)
+    }),
     ("a server notices that a message is lost", |tested| misled(tested, EndpointRole::Server, Mistake::Loss)),
-    ("a server notices that its client is gone", |tested| misled(tested, EndpointRole::Server, Mistake::Death)),
+    ("a server notices that its client is gone", |tested| {
+        misled(tested, EndpointRole::Server, Mistake::Death)
+    }),
     ("a client notices a damaged answer", |tested| misled(tested, EndpointRole::Client, Mistake::Damage)),
-    ("a client notices an answer out of order", |tested| misled(tested, EndpointRole::Client, Mistake::Order)),
-    ("a client notices that its server is gone", |tested| misled(tested, EndpointRole::Client, Mistake::Death)),
+    ("a client notices an answer out of order", |tested| {
+        misled(tested, EndpointRole::Client, Mistake::Order)
+    }),
+    ("a client notices that its server is gone", |tested| {
+        misled(tested, EndpointRole::Client, Mistake::Death)
+    }),
 ];
 
 /// What is checked: endpoints that a command starts, until a signal ends it.
@@ -100,7 +108,9 @@ pub fn check(command: &Via, interrupted: &AtomicBool, mut report: impl FnMut(Che
     let result = met.as_ref().map(drop).map_err(|invalid| invalid.problem.clone());
     report(Checked { name: "hello is answered by hello".to_owned(), result });
     let Ok(driver) = met else { return };
-    let has = |name: &str| driver.mechanism(name).is_some_and(|offered| offered.workloads.contains(&Workload::Latency));
+    let has = |name: &str| {
+        driver.mechanism(name).is_some_and(|offered| offered.workloads.contains(&Workload::Latency))
+    };
     let stream = STREAMS.into_iter().find(|name| has(name));
     let is_alive = driver.hello.capabilities.iter().any(|name| name == ALIVE);
     let tested = Tested { driver, stream: stream.unwrap_or_default(), interrupted };
@@ -135,7 +145,9 @@ pub fn check(command: &Via, interrupted: &AtomicBool, mut report: impl FnMut(Che
 
 /// Whether the endpoint was waited for in vain: it would be again, and whoever wrote it knows what to mend.
 fn is_silent(result: &Finding) -> bool {
-    result.as_ref().is_err_and(|why| ["says nothing for", "did not say", "lives on"].iter().any(|words| why.contains(words)))
+    result.as_ref().is_err_and(|why| {
+        ["says nothing for", "did not say", "lives on"].iter().any(|words| why.contains(words))
+    })
 }
 
 /// An endpoint that is checked.
@@ -151,8 +163,10 @@ struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// One that has said hello, with descriptors.
     fn greeted(tested: &Tested<'a>, role: EndpointRole, fds: Vec<OwnedFd>) -> Result<Self, String> {
-        let (control, child) = driver::start(Some(&tested.driver), role, None, fds, nowhere().map_err(text)?).map_err(text)?;
-        let subject = Self { control: Some(control), child, interrupted: tested.interrupted, said: Cell::new(0) };
+        let (control, child) =
+            driver::start(Some(&tested.driver), role, None, fds, nowhere().map_err(text)?).map_err(text)?;
+        let subject =
+            Self { control: Some(control), child, interrupted: tested.interrupted, said: Cell::new(0) };
         checked(subject.next()?)?;
         Ok(subject)
     }
@@ -196,7 +210,9 @@ impl<'a> Subject<'a> {
                 Ok(FromLed::Done(_)) => return Err("it says that the phase is done".to_owned()),
                 // What it had begun to say before.
                 Ok(_) => {}
-                Err(why) if self.child.ended().ok().flatten().is_none() && !why.contains("closed") => return Err(why),
+                Err(why) if self.child.ended().ok().flatten().is_none() && !why.contains("closed") => {
+                    return Err(why);
+                }
                 Err(_) => return self.expect_end(),
             }
         }
@@ -265,7 +281,8 @@ fn ping(tested: &Tested<'_>) -> Finding {
 
 /// Orders for `mechanism` that it cannot follow.
 fn refused(tested: &Tested<'_>, mechanism: &str, parameters: &str) -> Finding {
-    let parameters = serde_json::from_str(if parameters.is_empty() { "{}" } else { parameters }).map_err(text)?;
+    let parameters =
+        serde_json::from_str(if parameters.is_empty() { "{}" } else { parameters }).map_err(text)?;
     let subject = Subject::greeted(tested, EndpointRole::Server, Vec::new())?;
     let orders = LedOrders { parameters, ..orders(mechanism, EndpointRole::Server, 0, rand::random()) };
     subject.say(&ToLed::Orders(Box::new(orders)))?;
@@ -295,7 +312,9 @@ fn misled(tested: &Tested<'_>, role: EndpointRole, mistake: Mistake) -> Finding 
     if tested.stream == "tcp" {
         match role {
             EndpointRole::Server => {
-                let FromLed::Ticket(port) = subject.expect("its ticket", |m| matches!(m, FromLed::Ticket(_)))? else {
+                let FromLed::Ticket(port) =
+                    subject.expect("its ticket", |m| matches!(m, FromLed::Ticket(_)))?
+                else {
                     return Err("it has no ticket".to_owned());
                 };
                 peer.connect(&port, token, mistake)?;

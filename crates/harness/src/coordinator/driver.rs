@@ -8,8 +8,8 @@ use super::remote::said_on;
 use super::via::{ENDPOINT, Via};
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};
-use crate::protocol::hello::{PROTOCOL, VERSION};
-use crate::protocol::led::{CoordinatorHello, DriverHello, DriverMechanism, FromLed, ToLed};
+use crate::protocol::hello::{CoordinatorHello, DriverHello, DriverMechanism, PROTOCOL, VERSION};
+use crate::protocol::led::{FromLed, ToLed};
 use command_fds::{CommandFdExt, FdMapping};
 use model::{CpuPair, DriverName, EndpointRole, Invalid};
 use rustix::fd::{AsFd, OwnedFd};
@@ -61,7 +61,8 @@ impl DriverSet {
             ));
         }
         if self.heartbeat.is_none() {
-            self.heartbeat = Some(Heartbeat::start().map_err(|failure| Invalid::new(failure.to_string(), failure.next))?);
+            self.heartbeat =
+                Some(Heartbeat::start().map_err(|failure| Invalid::new(failure.to_string(), failure.next))?);
         }
         self.all.insert(driver.name.clone(), driver);
         Ok(())
@@ -146,15 +147,19 @@ pub(super) fn checked(message: FromLed) -> Result<DriverHello, String> {
         return Err(format!("its hello is of the protocol '{}', and not of {PROTOCOL}", hello.protocol));
     }
     if hello.version != VERSION {
-        return Err(format!("it speaks version {} of the protocol, and this ipcmark {VERSION}", hello.version));
+        return Err(format!(
+            "it speaks version {} of the protocol, and this ipcmark {VERSION}",
+            hello.version
+        ));
     }
     if hello.mechanisms.len() > MOST_MECHANISMS {
         return Err(format!("it has more than {MOST_MECHANISMS} mechanisms"));
     }
     // They become part of names in results, as drivers' do.
     for mechanism in &hello.mechanisms {
-        DriverName::try_from(mechanism.name.clone())
-            .map_err(|_| format!("'{}' is no name of a mechanism", model::invalid::printable(&mechanism.name)))?;
+        DriverName::try_from(mechanism.name.clone()).map_err(|_| {
+            format!("'{}' is no name of a mechanism", model::invalid::printable(&mechanism.name))
+        })?;
     }
     Ok(hello)
 }
@@ -179,7 +184,8 @@ pub(super) fn start(
     command.stderr(errors);
     let mappings = descriptors.into_iter().zip(FIRST_DESCRIPTOR..);
     let mappings = mappings.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }).collect();
-    let collide = |_| Failure::new("start", "an endpoint", "two descriptors have one number", "report this bug");
+    let collide =
+        |_| Failure::new("start", "an endpoint", "two descriptors have one number", "report this bug");
     command.fd_mappings(mappings).map_err(collide)?;
     let name = driver.map_or_else(|| "ipcmark endpoint".to_owned(), |driver| driver.command.to_string());
     let (control, child) = over_streams(&mut command, name)?;
@@ -191,7 +197,8 @@ pub(super) fn start(
 pub(crate) fn become_on(cpu: &str, words: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     sys::process::die_with_parent()?;
     if cpu != ANY_CPU {
-        let number = cpu.parse().map_err(|_| Failure::of("take", format!("the CPU '{cpu}'"), Errno::INVAL))?;
+        let number =
+            cpu.parse().map_err(|_| Failure::of("take", format!("the CPU '{cpu}'"), Errno::INVAL))?;
         sys::process::pin_to(number)?;
     }
     let words: Vec<OsString> = words.collect();

@@ -2,18 +2,19 @@
 //! and makes the sample of what they report, which it holds against its own clock.
 
 use super::deadlines::{Deadlines, believable};
-use super::driver::{checked, descriptors, numbers, start};
+use super::driver::{DriverSet, checked, descriptors, numbers, start};
 use super::own_child::{OwnChild, unless_closed};
+use super::run_directory::RunDirectory;
 use super::schedule::Trial;
 use super::trial_error::TrialError;
-use super::trials::EndpointTrials;
 use crate::clock::{Clock, Timer};
 use crate::endpoint::meters::each;
 use crate::endpoint::phase_iterations::{GROWTH, MOST_ITERATIONS, PhaseIterations};
 use crate::endpoint::sample::sample;
 use crate::host::steal::stolen_ns;
 use crate::protocol::channel::{Channel, wait_any};
-use crate::protocol::led::{ALIVE, EACH, DriverHello, FromLed, LedDone, LedOrders, LedPhase, ToLed};
+use crate::protocol::hello::DriverHello;
+use crate::protocol::led::{ALIVE, EACH, FromLed, LedDone, LedOrders, LedPhase, ToLed};
 use crate::protocol::orders::{NetworkOrders, Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
 use exchange::of_tree;
@@ -22,12 +23,13 @@ use model::observation::{CpuTrace, EventSet, RecordingWay};
 use model::record::{Sample, Usage};
 use model::units::format_ns;
 use model::{Case, DriverName, EndpointRole, HostAddress, Pace, Peers, Placement, Size, Workload};
-use rand::rngs::SmallRng;
 use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sys::{Errno, Failure};
 
@@ -68,9 +70,24 @@ struct Measured {
     usage: [Usage; 2],
 }
 
+/// What all trials of a run have in common.
+#[derive(Clone, Copy)]
+pub(super) struct LedBounds<'a> {
+    /// Where names in the file system go.
+    pub(super) directory: &'a RunDirectory,
+    /// Whether every byte is checked in the timed messages too.
+    pub(super) check: bool,
+    /// Set from outside to end the run.
+    pub(super) interrupted: &'a AtomicBool,
+    /// How long an endpoint may take for what is due, beyond the messages of a phase.
+    pub(super) timeout: Duration,
+    /// The drivers that there are.
+    pub(super) drivers: Option<&'a DriverSet>,
+}
+
 /// A trial whose endpoints are led.
 pub(super) struct LedTrial<'a> {
-    run: &'a EndpointTrials<'a>,
+    run: LedBounds<'a>,
     case: Case,
     /// The client, and the server.
     endpoints: [LedEndpoint; 2],
@@ -87,11 +104,7 @@ pub(super) struct LedTrial<'a> {
 
 impl<'a> LedTrial<'a> {
     /// Starts the endpoints of `case`, and has them connect.
-    pub(super) fn new(
-        run: &'a EndpointTrials<'a>,
-        case: &Case,
-        number: u64,
-    ) -> Result<Self, TrialError> {
+    pub(super) fn new(run: LedBounds<'a>, case: &Case, number: u64) -> Result<Self, TrialError> {
         refuse_what_is_not_led(case)?;
         let held = descriptors(&case.spec.name)?;
         let numbers = numbers(held.as_ref().map_or(0, |[client, _]| client.len()));
@@ -101,13 +114,17 @@ impl<'a> LedTrial<'a> {
                 EndpointRole::Client => &case.spec.drivers.client,
                 EndpointRole::Server => &case.spec.drivers.server,
             };
-            let driver = name.as_ref().map(|name| run.drivers.and_then(|drivers| drivers.get(name)).ok_or_else(|| missing(name))).transpose()?;
+            let driver = name
+                .as_ref()
+                .map(|name| run.drivers.and_then(|drivers| drivers.get(name)).ok_or_else(|| missing(name)))
+                .transpose()?;
             let (control, child) = start(driver, role, case.cpus, fds, Stdio::inherit())?;
             let name = name.as_ref().map_or("ipcmark", DriverName::as_str);
             let name = format!("the {} {name}", role.name());
             Ok(LedEndpoint { control, child, name, hello: None, said: VecDeque::new() })
         };
-        let endpoints = [started(EndpointRole::Client, of_client)?, started(EndpointRole::Server, of_server)?];
+        let endpoints =
+            [started(EndpointRole::Client, of_client)?, started(EndpointRole::Server, of_server)?];
         let random = SmallRng::seed_from_u64(number);
         let mut trial = Self {
             run,
@@ -191,7 +208,7 @@ impl<'a> LedTrial<'a> {
             if let Some(message) = self.of(role).said.pop_front() {
                 return Ok(message);
             }
-            if self.run.interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+            if self.run.interrupted.load(Ordering::Relaxed) {
                 return Err(TrialError::Interrupted);
             }
             let channels = self.endpoints.each_ref().map(|endpoint| &endpoint.control);
@@ -222,7 +239,9 @@ impl<'a> LedTrial<'a> {
         let child = &self.endpoints[at].child;
         child.wait_within(GRACE);
         match child.ended() {
-            Ok(Some(status)) => format!("it ended ({status}) before it said what was due; see its standard error"),
+            Ok(Some(status)) => {
+                format!("it ended ({status}) before it said what was due; see its standard error")
+            }
             _ => format!("what it says cannot be read: {}", failure.answer),
         }
     }
@@ -313,7 +332,8 @@ impl<'a> LedTrial<'a> {
                     Some(iteration_ns) => iteration_ns,
                     None => self.warm_up(slice_ns as f64)?,
                 };
-                let filling = PhaseIterations::filling(slice_ns, iteration_ns, Pace::BackToBack, orders.singly);
+                let filling =
+                    PhaseIterations::filling(slice_ns, iteration_ns, Pace::BackToBack, orders.singly);
                 Ok(PhaseIterations { singly: filling.singly.min(MOST_SINGLY), ..filling })
             }
         }
@@ -328,7 +348,8 @@ impl<'a> LedTrial<'a> {
             let iteration_ns = self.time(iterations, true)?;
             is_long = iteration_ns * iterations as f64 >= piece_ns / 2.0 || iterations == MOST_ITERATIONS;
             let fitting = (piece_ns / iteration_ns) as u64;
-            iterations = fitting.clamp(FIRST_ITERATIONS, iterations.saturating_mul(GROWTH)).min(MOST_ITERATIONS);
+            iterations =
+                fitting.clamp(FIRST_ITERATIONS, iterations.saturating_mul(GROWTH)).min(MOST_ITERATIONS);
         }
         let (mut fastest_ns, mut steady) = (f64::INFINITY, 0);
         for _ in 0..MOST_PIECES {
@@ -360,9 +381,15 @@ impl<'a> LedTrial<'a> {
         if self.seen_ns < LONG_NS || self.claimed_ns >= self.seen_ns * LEAST_SHARE {
             return Ok(());
         }
-        let role = if self.case.workload == Workload::Throughput { EndpointRole::Server } else { EndpointRole::Client };
+        let role = if self.case.workload == Workload::Throughput {
+            EndpointRole::Server
+        } else {
+            EndpointRole::Client
+        };
         let (claimed, seen) = (format_ns(self.claimed_ns), format_ns(self.seen_ns));
-        let why = format!("it says that its messages took {claimed}, and by the clock of the coordinator they took {seen}");
+        let why = format!(
+            "it says that its messages took {claimed}, and by the clock of the coordinator they took {seen}"
+        );
         Err(self.failed(role as usize, why))
     }
 
@@ -381,7 +408,10 @@ impl<'a> LedTrial<'a> {
         let measured = self.phase(iterations, false, true)?;
         let each_ns = measured.client.each_ns;
         if each_ns.len() as u64 != iterations {
-            let why = format!("it was to time {iterations} iterations one by one, and says the times of {}", each_ns.len());
+            let why = format!(
+                "it was to time {iterations} iterations one by one, and says the times of {}",
+                each_ns.len()
+            );
             return Err(self.failed(EndpointRole::Client as usize, why));
         }
         Ok(Some(each(&Clock::raw(), &each_ns)))

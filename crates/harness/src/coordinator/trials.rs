@@ -4,10 +4,10 @@
 use super::address_layout::AddressLayout;
 use super::common_window::in_common_window;
 use super::deadlines::{Deadlines, believable};
-use super::endpoint_process::{EndpointProcess, lost};
 use super::driver::DriverSet;
+use super::endpoint_process::{EndpointProcess, lost};
 use super::endpoint_threads::endpoint_threads;
-use super::led::LedTrial;
+use super::led::{LedBounds, LedTrial};
 use super::own_child::unless_closed;
 use super::plain_times::PlainTimes;
 use super::remote::Remote;
@@ -111,7 +111,7 @@ impl Trials for EndpointTrials<'_> {
         if !case.spec.drivers.are_none() {
             return match probe {
                 Some(_) => Err(TrialError::NotObservable(case.workload)),
-                None => Ok(Box::new(LedTrial::new(self, case, number)?)),
+                None => Ok(Box::new(LedTrial::new(self.led(), case, number)?)),
             };
         }
         let inject_ns = self.inject_ns(case)?;
@@ -172,6 +172,12 @@ impl Trials for EndpointTrials<'_> {
 }
 
 impl EndpointTrials<'_> {
+    /// What trials have that are led.
+    fn led(&self) -> LedBounds<'_> {
+        let EndpointTrials { directory, check, interrupted, timeout, drivers, .. } = self;
+        LedBounds { directory, check: *check, interrupted, timeout: *timeout, drivers: *drivers }
+    }
+
     /// How long the endpoints of `case` may be silent. Over a network that loses everything they are for ever.
     fn limit(&self, case: &Case) -> Duration {
         let Some((timer, time)) = self.time.filter(|_| case.placement == Placement::Remote) else {

@@ -7,7 +7,8 @@ use super::session::{Outcome, Session};
 use super::sides::{Between, ClientSide, Extras, ServerSide, Watched};
 use crate::clock::{Clock, Stamp};
 use crate::protocol::error::{Blame, EndpointError};
-use crate::protocol::led::{DriverMechanism, LedDone, LedOrders, LedPhase, Stretch};
+use crate::protocol::hello::DriverMechanism;
+use crate::protocol::led::{LedDone, LedOrders, LedPhase, Stretch};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use crate::protocol::orders::{Orders, Role};
 use mechanisms::{Mechanism, Operation, Ticket, Visitor, registry};
@@ -95,7 +96,13 @@ fn session(orders: &LedOrders) -> Outcome<Session> {
         probe: None,
         network: orders.network,
     };
-    Ok(Session { orders, role, links: Vec::new(), control: None, carries_bytes: card.payload == Payload::Bytes })
+    Ok(Session {
+        orders,
+        role,
+        links: Vec::new(),
+        control: None,
+        carries_bytes: card.payload == Payload::Bytes,
+    })
 }
 
 /// A trial, compiled once for each mechanism.
@@ -146,7 +153,9 @@ impl Led<'_> {
             return Ok(M::accept(bound)?);
         }
         match self.control.receive()?.0 {
-            CoordinatorMessage::Ticket(address) => Ok(M::connect(&trial, Ticket { address, fds: Vec::new() })?),
+            CoordinatorMessage::Ticket(address) => {
+                Ok(M::connect(&trial, Ticket { address, fds: Vec::new() })?)
+            }
             _ => Err(unexpected("the ticket", "the coordinator").blaming(Blame::Coordinator)),
         }
     }
@@ -165,9 +174,11 @@ impl Led<'_> {
         while let Some(phase) = self.next_phase()? {
             let checks = self.session.check(phase.check);
             client.ends().iter_mut().for_each(|end| end.check(checks));
-            let (mut elapsed_ns, mut log) = (0.0, IterationLog::new(CLOCK, if phase.each { phase.timed() } else { 0 }));
+            let (mut elapsed_ns, mut log) =
+                (0.0, IterationLog::new(CLOCK, if phase.each { phase.timed() } else { 0 }));
             for (stretch, messages) in numbered(&phase)? {
-                let watched = if phase.each && stretch.timed { Watched::Logged(&mut log) } else { Watched::Nothing };
+                let watched =
+                    if phase.each && stretch.timed { Watched::Logged(&mut log) } else { Watched::Nothing };
                 let took_ns = self.ask_stretch(client, stretch, messages, watched)?;
                 elapsed_ns += if stretch.timed { took_ns } else { 0.0 };
             }

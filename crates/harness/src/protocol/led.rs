@@ -3,7 +3,7 @@
 //! What ipcmark's own endpoints can beside that, above all to lead whole slices by themselves, is in the files beside this one.
 
 use super::error::short;
-use super::hello::{PROTOCOL, VERSION};
+use super::hello::{CoordinatorHello, DriverHello};
 use super::orders::NetworkOrders;
 use model::{EndpointRole, Params, Workload};
 use rand::Rng;
@@ -59,66 +59,6 @@ pub enum FromLed {
     Pong,
     /// It cannot go on, and why, in a sentence. It ends.
     Failed(#[serde(deserialize_with = "short")] String),
-}
-
-/// The hello of a coordinator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CoordinatorHello {
-    /// Always `ipcmark-endpoint`.
-    pub protocol: String,
-    /// The version of the protocol.
-    pub version: u32,
-    /// What the coordinator is, for people.
-    #[serde(default)]
-    pub program: String,
-}
-
-/// The hello of an endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DriverHello {
-    /// Always `ipcmark-endpoint`.
-    pub protocol: String,
-    /// The version of the protocol that it speaks.
-    pub version: u32,
-    /// What it is, and perhaps its version after a blank: `python 3`. The first word is its name in results.
-    #[serde(deserialize_with = "short")]
-    pub program: String,
-    /// What runs it: `CPython 3.11.2`.
-    #[serde(default, deserialize_with = "short")]
-    pub runtime: String,
-    /// The library whose ways it goes, if it is about one: `pyzmq 26.0`.
-    #[serde(default, deserialize_with = "short")]
-    pub library: String,
-    /// What it can measure.
-    #[serde(default)]
-    pub mechanisms: Vec<DriverMechanism>,
-    /// `each`: it times iterations one by one where a phase asks for it. `alive`: it hears `alive` and `ping` while it works, and ends when nothing
-    /// comes for 5 seconds. Others are ipcmark's own.
-    #[serde(default)]
-    pub capabilities: Vec<String>,
-}
-
-/// What a driver can measure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DriverMechanism {
-    /// The name: that of one of ipcmark's, as `ipcmark list` has them, or one of its own.
-    pub name: String,
-    /// `latency`, `transfer`, `throughput`.
-    pub workloads: Vec<Workload>,
-    /// What it is, in a line; of one of its own.
-    #[serde(default)]
-    pub summary: String,
-}
-
-impl CoordinatorHello {
-    /// That of this build.
-    pub(crate) fn own() -> Self {
-        Self {
-            protocol: PROTOCOL.to_owned(),
-            version: VERSION,
-            program: concat!("ipcmark ", env!("CARGO_PKG_VERSION")).to_owned(),
-        }
-    }
 }
 
 /// The capability to time iterations one by one.
@@ -198,7 +138,13 @@ pub struct LedDone {
 
 impl LedPhase {
     /// A phase of so many timed `messages` of `workload`.
-    pub(crate) fn of(workload: Workload, messages: u64, check: bool, each: bool, random: &mut impl Rng) -> Self {
+    pub(crate) fn of(
+        workload: Workload,
+        messages: u64,
+        check: bool,
+        each: bool,
+        random: &mut impl Rng,
+    ) -> Self {
         let stretches = match workload {
             Workload::Throughput => streamed(messages, random),
             _ => [(LEAD_IN, false), (messages, true), (LEAD_OUT, false)]

@@ -146,8 +146,10 @@ fn ratios_of(pair: &CasePair) -> PairedRatios {
 /// The pairs of cases that this host can measure, refused where there is none.
 fn pairs_here(request: &RatioRequest) -> Result<Vec<CasePair>, Invalid> {
     let topology = harness::host::facts::read(Path::new("/")).topology;
-    let [before, after] =
-        request.blocks.each_ref().map(|blocks| plan_with(blocks, request.endpoints, &topology, &request.drivers));
+    let [before, after] = request
+        .blocks
+        .each_ref()
+        .map(|blocks| plan_with(blocks, request.endpoints, &topology, &request.drivers));
     let after = match request.inject {
         Some(inject) => after.injected(inject),
         None => after,

@@ -91,12 +91,15 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Shipped>, Invalid> {
 
 /// Builds one beside its place, tries it, and moves it there: what is interrupted leaves what was there before.
 fn build_one(shipped: &Shipped, manifest: &Manifest) -> Result<PathBuf, Failure> {
-    let home = home().map_err(|Invalid { problem, remedy }| Failure::new("find", "the drivers", problem, remedy))?;
+    let home =
+        home().map_err(|Invalid { problem, remedy }| Failure::new("find", "the drivers", problem, remedy))?;
     let place = home.join(shipped.name);
     let beside = home.join(format!(".{}.{}", shipped.name, std::process::id()));
     // What a build that was killed has left.
     let _ = std::fs::remove_dir_all(&beside);
-    let built = write(shipped, &beside).and_then(|()| compile(manifest, &beside)).and_then(|()| greets(manifest, &beside));
+    let built = write(shipped, &beside)
+        .and_then(|()| compile(manifest, &beside))
+        .and_then(|()| greets(manifest, &beside));
     if let Err(failure) = built {
         let _ = std::fs::remove_dir_all(&beside);
         return Err(failure);

@@ -7,8 +7,8 @@ use crate::explanation_against::{explain_pairs, pairs};
 use crate::planning::{nothing_left, plan_some, requested};
 use crate::request::{Against, ExplainRequest};
 use crate::session::RunSession;
-use harness::coordinator::other_build;
 use harness::coordinator::driver::DriverSet;
+use harness::coordinator::other_build;
 use model::{Case, Invalid};
 use std::path::Path;
 

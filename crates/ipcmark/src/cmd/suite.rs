@@ -49,7 +49,8 @@ fn list() -> Result<String, Invalid> {
 /// What `suite` would measure on this host, how long it would take, and what would be drawn.
 fn description(suite: &Suite, drivers: &DriverSet) -> String {
     let topology = harness::host::facts::read(Path::new("/")).topology;
-    let planned = |blocks: &[Block]| plan_with(blocks, suite.endpoints.unwrap_or_default(), &topology, drivers);
+    let planned =
+        |blocks: &[Block]| plan_with(blocks, suite.endpoints.unwrap_or_default(), &topology, drivers);
     let all = planned(&suite.blocks);
     let mut text = format!("{}: {}\n\n", suite.name, suite.summary);
     text += &format!(

@@ -53,15 +53,19 @@ fn every_driver_is_built_keeps_the_protocol_and_is_measured() {
         let words = match name {
             "python" => vec!["python3".to_owned(), directory.join("driver.py").display().to_string()],
             "node" => vec!["node".to_owned(), directory.join("driver.js").display().to_string()],
-            "java" => ["java", "-XX:+UseSerialGC", "-cp", directory.to_str().unwrap(), "Driver"].map(str::to_owned).to_vec(),
+            "java" => ["java", "-XX:+UseSerialGC", "-cp", directory.to_str().unwrap(), "Driver"]
+                .map(str::to_owned)
+                .to_vec(),
             _ => vec![directory.join("driver").display().to_string()],
         };
-        let words: Vec<&str> = ["endpoint", "check"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let words: Vec<&str> =
+            ["endpoint", "check"].into_iter().chain(words.iter().map(String::as_str)).collect();
         let said = run(&mut ipcmark(&place, &words)).expect(0);
         assert!(said.out.lines().count() > 15 && !said.out.contains("failed"), "{said}");
         let cases = [format!("{name}/pipe"), format!("{name}+ipcmark/tcp"), format!("ipcmark+{name}/pipe")];
         let [a, b, c] = cases.each_ref().map(String::as_str);
-        let line = ["run", a, b, c, "-s", "64", "-p", "unpinned", "--rounds", "2", "--time", "60s", "-o", "x.jsonl"];
+        let line =
+            ["run", a, b, c, "-s", "64", "-p", "unpinned", "--rounds", "2", "--time", "60s", "-o", "x.jsonl"];
         run(&mut ipcmark(&place, &line)).expect(0);
         let results = read(&place.path("x.jsonl"));
         let measured: BTreeSet<String> = asked(&results).map(|record| record.case.spec.to_string()).collect();
@@ -83,12 +87,24 @@ const MUTANTS: [(&str, &str, &str); 13] = [
     ("it is never ready", "        say(\"ready\")", "        pass"),
     ("it acknowledges nothing", "            second(number, 1, check)", "            pass"),
     ("it takes any orders", "if orders[\"mechanism\"] != \"pipe\" or orders[\"parameters\"]:", "if False:"),
-    ("it outlives the coordinator", "    if len(length) < 4:\n        sys.exit()", "    while len(length) < 4:\n        time.sleep(1)"),
+    (
+        "it outlives the coordinator",
+        "    if len(length) < 4:\n        sys.exit()",
+        "    while len(length) < 4:\n        time.sleep(1)",
+    ),
     ("it takes no time", "\"elapsed_ns\": elapsed_ns", "\"elapsed_ns\": elapsed_ns / 1e9"),
     ("it takes more time than there was", "\"elapsed_ns\": elapsed_ns", "\"elapsed_ns\": elapsed_ns * 1000"),
-    ("it waits for a peer that is gone", "            fail(\"the peer has closed\")", "            time.sleep(600)"),
+    (
+        "it waits for a peer that is gone",
+        "            fail(\"the peer has closed\")",
+        "            time.sleep(600)",
+    ),
     ("it numbers from the start again", "        number += 1\n", "        number = 0\n"),
-    ("it answers a transfer in full", "answer = size if orders[\"workload\"] == \"latency\" else 1", "answer = size"),
+    (
+        "it answers a transfer in full",
+        "answer = size if orders[\"workload\"] == \"latency\" else 1",
+        "answer = size",
+    ),
 ];
 
 /// Slow: it waits for endpoints that say nothing.
@@ -126,7 +142,19 @@ fn times_that_the_coordinator_did_not_see_are_not_believed() {
     }
     let place = Place::new();
     place.file("short.py", changed("\"elapsed_ns\": elapsed_ns", "\"elapsed_ns\": elapsed_ns / 100"));
-    let line = ["pipe", "--endpoint", "python3 short.py", "-s", "1", "-p", "unpinned", "--time", "60s", "--iterations", "20000"];
+    let line = [
+        "pipe",
+        "--endpoint",
+        "python3 short.py",
+        "-s",
+        "1",
+        "-p",
+        "unpinned",
+        "--time",
+        "60s",
+        "--iterations",
+        "20000",
+    ];
     let said = run(&mut ipcmark(&place, &line)).expect(1);
     assert!(said.out.contains("by the clock of the coordinator"), "{said}");
 }
@@ -138,7 +166,10 @@ fn what_a_driver_does_not_have_is_left_out_with_the_reason() {
     }
     let place = Place::new();
     let said = run(&mut ipcmark(&place, &["python/pipe"])).expect(2);
-    assert!(said.err.contains("is not built here") && said.err.contains("ipcmark driver build python"), "{said}");
+    assert!(
+        said.err.contains("is not built here") && said.err.contains("ipcmark driver build python"),
+        "{said}"
+    );
     run(&mut ipcmark(&place, &["driver", "build", "python"])).expect(0);
     let said = run(&mut ipcmark(&place, &["python/eventfd"])).expect(2);
     assert!(said.err.contains("the driver python has no eventfd; it has pipe"), "{said}");
@@ -150,7 +181,9 @@ fn what_a_driver_does_not_have_is_left_out_with_the_reason() {
         let said = run(&mut ipcmark(&place, &line)).expect(2);
         assert!(said.err.contains(why), "{said}");
     }
-    let said = run(&mut ipcmark(&place, &["run", "pipe", "--endpoint", "sh -c 'echo no such thing >&2; exit 3'"])).expect(2);
+    let said =
+        run(&mut ipcmark(&place, &["run", "pipe", "--endpoint", "sh -c 'echo no such thing >&2; exit 3'"]))
+            .expect(2);
     assert!(said.err.contains("no such thing") && said.err.contains("endpoint check"), "{said}");
 }
 
@@ -179,7 +212,13 @@ fn a_coordinator_that_is_killed_leaves_no_driver() {
         place.file("right.py", TEMPLATE);
         let line = ["run", "pipe", "--endpoint", "python3 right.py", "-s", "1", "--time", "600s"];
         let running = Running::start(&mut ipcmark(&place, &line));
-        let drivers = || place.processes().iter().filter(|process| process.command.iter().any(|word| word == "right.py")).count();
+        let drivers = || {
+            place
+                .processes()
+                .iter()
+                .filter(|process| process.command.iter().any(|word| word == "right.py"))
+                .count()
+        };
         assert!(wait_until(GONE_WITHIN, || drivers() >= 2));
         running.signal(signal);
         running.finish();

@@ -78,7 +78,8 @@ impl RawPeer {
             None => output.as_ref().map(|socket| socket.try_clone()).transpose(),
             input => Ok(input),
         };
-        let input = input.map_err(|error| Failure::new("dup", stream, error.to_string(), "report this bug"))?;
+        let input =
+            input.map_err(|error| Failure::new("dup", stream, error.to_string(), "report this bug"))?;
         Ok((Self { ends: input.zip(output), listener: None }, endpoints))
     }
 
@@ -87,7 +88,9 @@ impl RawPeer {
         let port = port.try_into().map(u16::from_be_bytes);
         let port = port.map_err(|_| "its ticket for tcp is no port of two bytes".to_owned())?;
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let connected = || TcpStream::connect_timeout(&server, WAIT).map_err(|error| format!("connect {server}: {error}"));
+        let connected = || {
+            TcpStream::connect_timeout(&server, WAIT).map_err(|error| format!("connect {server}: {error}"))
+        };
         if mistake == Mistake::Stranger {
             let mut other = token;
             other[15] ^= 1;
