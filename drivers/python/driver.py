@@ -1,67 +1,15 @@
-"""An endpoint of ipcmark in Python, by the document docs/reference/protocol.md: pipe, unix-stream and tcp as Python's users have them, and
-multiprocessing's Pipe and Queue, and asyncio's streams, which are Python's own."""
+"""An endpoint of ipcmark in Python: pipe, unix-stream and tcp as Python's users have them, and multiprocessing's Pipe and Queue, and asyncio's streams,
+which are Python's own."""
 
 import asyncio
-import json
 import multiprocessing
 import multiprocessing.connection
 import os
-import platform
 import socket
-import struct
-import sys
 import time
-from typing import Any, Callable
+from typing import Any
 
-WORKLOADS = ["latency", "transfer", "throughput"]
-GOLDEN = 0x9E3779B97F4A7C15
-NUMBER = struct.Struct("<Q")
-
-
-def say(message: Any) -> None:
-    body = json.dumps(message).encode()
-    sys.stdout.buffer.write(struct.pack("<I", len(body)) + body)
-    sys.stdout.buffer.flush()
-
-
-def hear() -> Any:
-    """The next message as its name and its value; goodbye where the coordinator is gone."""
-    length = sys.stdin.buffer.read(4)
-    if len(length) < 4:
-        return "goodbye", None
-    message = json.loads(sys.stdin.buffer.read(struct.unpack("<I", length)[0]))
-    return next(iter(message.items())) if isinstance(message, dict) else (message, None)
-
-
-def whole(number: int, size: int) -> bytes:
-    """Message `number` with every byte as it should be."""
-    head = NUMBER.pack(number)[:size]
-    return head + bytes(((number + k) * GOLDEN >> 56) & 0xFF for k in range(len(head), size))
-
-
-class Failed(Exception):
-    """Why the endpoint cannot go on."""
-
-
-class Channel:
-    """Whole messages over two functions: one that sends bytes, and one that receives so many."""
-
-    def __init__(self, send: Callable[[Any], Any], receive: Callable[[int], Any]) -> None:
-        self.send_bytes, self.receive_bytes = send, receive
-        self.check, self.buffers = False, {}
-
-    def send(self, number: int, size: int) -> None:
-        if self.check:
-            return self.send_bytes(whole(number, size))
-        buffer = self.buffers.setdefault(size, bytearray(max(size, 8)))
-        NUMBER.pack_into(buffer, 0, number)
-        self.send_bytes(memoryview(buffer)[:size])
-
-    def receive(self, number: int, size: int) -> None:
-        message = self.receive_bytes(size)
-        held = min(size, 8)
-        if message[:held] != NUMBER.pack(number)[:held] or self.check and bytes(message) != whole(number, size):
-            raise Failed(f"message {number} came changed, or another came in its place")
+from endpoint import Channel, Failed, hear, run, say, ticket
 
 
 def of_files(descriptors: list[int]) -> Channel:
@@ -124,13 +72,6 @@ def tcp(orders: Any) -> Channel:
         sock.settimeout(None)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return of_socket(sock)
-
-
-def ticket() -> bytes:
-    name, value = hear()
-    if name != "ticket":
-        raise Failed(f"{name} came instead of the ticket")
-    return bytes(value)
 
 
 def named(orders: Any) -> str:
@@ -217,104 +158,37 @@ async def asyncio_phases(orders: Any) -> None:
         sizes = (orders["size_bytes"], answer)
         for stretch in phase["stretches"]:
             start = before = time.perf_counter_ns()
-            for number in range(number, number + stretch["messages"]):
+            end = number + stretch["messages"]
+            while number < end:
                 await first(number, sizes[0])
                 if not streams:
                     await second(number, sizes[1])
                 if phase["each"] and stretch["timed"]:
                     before, last = time.perf_counter_ns(), before
                     each_ns.append(before - last)
-            number += 1
+                number += 1
             if streams and stretch["acknowledged"]:
                 await second(number, 1)
             elapsed_ns += time.perf_counter_ns() - start if stretch["timed"] else 0
         say({"done": {"elapsed_ns": elapsed_ns, "each_ns": each_ns}})
 
 
-CONNECT: dict[str, Callable[[Any], Channel]] = {
-    "pipe": lambda orders: of_files(orders["descriptors"]),
-    "unix-stream": lambda orders: of_socket(socket.socket(fileno=orders["descriptors"][0])),
-    "tcp": tcp,
-    "multiprocessing-pipe": multiprocessing_pipe,
-    "multiprocessing-queue": multiprocessing_queue,
-}
-
-
-def phases(orders: Any, channel: Channel) -> None:
-    """Does what the coordinator says, phase by phase, until it says goodbye."""
-    size, streams = orders["size_bytes"], orders["workload"] == "throughput"
-    answer = size if orders["workload"] == "latency" else 1
-    is_client = orders["role"] == "client"
-    first, second = (channel.send, channel.receive) if is_client else (channel.receive, channel.send)
-    say("connected")
-    while True:
-        name, phase = hear()
-        if name != "phase":
-            return
-        channel.check = phase["check"]
-        if not is_client:
-            say("ready")
-        clock, each, next_number, elapsed_ns, each_ns = time.perf_counter_ns, phase["each"], 0, 0, []
-        for stretch in phase["stretches"]:
-            numbers = range(next_number, next_number + stretch["messages"])
-            next_number = numbers.stop
-            start = before = clock()
-            if streams:
-                for number in numbers:
-                    first(number, size)
-                if stretch["acknowledged"]:
-                    second(next_number, 1)
-            elif each and stretch["timed"]:
-                for number in numbers:
-                    first(number, size)
-                    second(number, answer)
-                    now = clock()
-                    each_ns.append(now - before)
-                    before = now
-            else:
-                for number in numbers:
-                    first(number, size)
-                    second(number, answer)
-            elapsed_ns += clock() - start if stretch["timed"] else 0
-        say({"done": {"elapsed_ns": elapsed_ns, "each_ns": each_ns}})
-
-
-def main() -> None:
-    try:
-        take_part()
-    except (Failed, OSError, EOFError, ValueError) as error:
-        say({"failed": str(error) or type(error).__name__})
-        sys.exit(1)
-
-
-def take_part() -> None:
-    hear()
-    own = ["asyncio-stream"]
-    offered = [{"name": name, "workloads": WORKLOADS} for name in [*CONNECT, *own]]
-    runtime = f"{platform.python_implementation()} {platform.python_version()}"
-    say(
-        {
-            "hello": {
-                "protocol": "ipcmark-endpoint",
-                "version": 3,
-                "program": "python",
-                "runtime": runtime,
-                "capabilities": ["each"],
-                "mechanisms": offered,
-            }
-        }
-    )
-    name, orders = hear()
-    if name != "orders":
-        return
-    if orders["parameters"]:
-        raise Failed(f"this driver has no parameters, and the orders have {orders['parameters']}")
+def asyncio_alone(orders: Any) -> bool:
+    """A trial in an event loop, which no other has."""
     if orders["mechanism"] == "asyncio-stream":
         asyncio.run(asyncio_phases(orders))
-    elif orders["mechanism"] in CONNECT:
-        phases(orders, CONNECT[orders["mechanism"]](orders))
-    else:
-        raise Failed(f"this driver has no {orders['mechanism']}")
+    return orders["mechanism"] == "asyncio-stream"
 
 
-main()
+run(
+    "python",
+    {
+        "pipe": lambda orders: of_files(orders["descriptors"]),
+        "unix-stream": lambda orders: of_socket(socket.socket(fileno=orders["descriptors"][0])),
+        "tcp": tcp,
+        "multiprocessing-pipe": multiprocessing_pipe,
+        "multiprocessing-queue": multiprocessing_queue,
+        "asyncio-stream": None,
+    },
+    own=asyncio_alone,
+)

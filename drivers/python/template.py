@@ -73,12 +73,12 @@ while True:
         say("ready")
     number, check = 0, phase["check"]
     for stretch in phase["stretches"]:
-        start = time.perf_counter_ns()
-        for number in range(number, number + stretch["messages"]):
+        start, end = time.perf_counter_ns(), number + stretch["messages"]
+        while number < end:
             first(number, size, check)
             if orders["workload"] != "throughput":
                 second(number, answer, check)
-        number += 1
+            number += 1
         if stretch.get("acknowledged"):
             second(number, 1, check)
         if stretch.get("timed"):

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 type Needed = (fn() -> bool, &'static str);
 
 /// What tests need.
-pub const OF_TESTS: [Needed; 16] = [
+pub const OF_TESTS: [Needed; 17] = [
     (|| any_runs(&["strace"]), "strace"),
     (|| any_runs(&["perf"]), "linux-perf"),
     (|| any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
@@ -22,6 +22,7 @@ pub const OF_TESTS: [Needed; 16] = [
         || ["unshare", "setpriv", "prlimit", "taskset"].iter().all(|program| any_runs(&[program])),
         "util-linux",
     ),
+    (|| any_runs(&["dbus-daemon"]), "dbus-daemon"),
     (|| any_runs(&["node"]), "nodejs"),
     (|| runs_with("go", "version"), "golang-go"),
     (|| any_runs(&["script"]), "bsdutils"),

@@ -62,11 +62,11 @@ pub enum Command {
     Suite(SuiteArguments),
     /// Take part in trials that a coordinator leads over standard input and output
     Endpoint(EndpointArguments),
-    /// List the drivers, which are endpoints in other languages, build one, or begin one of your own
+    /// List and build endpoints in other languages, or begin one of your own
     Driver(DriverArguments),
     /// Remove what killed runs left behind
     Clean,
-    /// Print the JSON Schema of the results file, of the scenario file, or of the endpoint protocol
+    /// Print the JSON Schema of the results file, a scenario or the endpoint protocol
     Schema(SchemaArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),

@@ -20,6 +20,7 @@ pub const SUITES: &[(&str, &str)] = &[
     ("splice", include_str!("../../../suites/splice.toml")),
     ("wisconsin", include_str!("../../../suites/wisconsin.toml")),
     ("languages", include_str!("../../../suites/languages.toml")),
+    ("middleware", include_str!("../../../suites/middleware.toml")),
 ];
 
 /// Whether `word` names a suite, and no mechanism: one of the program's, or a path.
@@ -72,6 +73,7 @@ mod tests {
     #[test]
     fn the_page_of_the_studies_names_every_table_and_figure() {
         let page = include_str!("../../../docs/reference/studies.md");
+        drivers::register().unwrap();
         for section in page.split("\n## `").skip(1) {
             let name = section.split('`').next().unwrap();
             let study = find(name).unwrap().study.unwrap();

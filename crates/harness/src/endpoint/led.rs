@@ -46,7 +46,7 @@ pub(super) fn take_part(orders: LedOrders, control: &Control) -> Outcome<()> {
 
 fn unknown(name: &str) -> EndpointError {
     EndpointError {
-        remedy: "see 'ipcmark list' there".to_owned(),
+        remedy: "name one that the hello has".to_owned(),
         ..EndpointError::bug("find", &shown(name), "there is no such mechanism")
     }
 }
@@ -60,7 +60,7 @@ fn shown(name: &str) -> String {
 fn session(orders: &LedOrders) -> Outcome<Session> {
     let card = registry::card(&orders.mechanism).ok_or_else(|| unknown(&orders.mechanism))?;
     let refuse = |answer: String| EndpointError {
-        remedy: "see 'ipcmark list' there".to_owned(),
+        remedy: "name one that the hello has".to_owned(),
         ..EndpointError::bug("take", "orders", &answer)
     };
     if !WORKLOADS.contains(&orders.workload) || !card.takes(orders.workload) {

@@ -95,8 +95,7 @@ fn build_one(shipped: &Shipped, manifest: &Manifest) -> Result<PathBuf, Failure>
         home().map_err(|Invalid { problem, remedy }| Failure::new("find", "the drivers", problem, remedy))?;
     let place = home.join(shipped.name);
     let beside = home.join(format!(".{}.{}", shipped.name, std::process::id()));
-    // What a build that was killed has left.
-    let _ = std::fs::remove_dir_all(&beside);
+    remove_what_is_left(&home, shipped.name);
     let built = write(shipped, &beside)
         .and_then(|()| compile(manifest, &beside))
         .and_then(|()| greets(manifest, &beside));
@@ -104,9 +103,23 @@ fn build_one(shipped: &Shipped, manifest: &Manifest) -> Result<PathBuf, Failure>
         let _ = std::fs::remove_dir_all(&beside);
         return Err(failure);
     }
+    // What was built before; where there was nothing, there is nothing to remove.
     let _ = std::fs::remove_dir_all(&place);
     std::fs::rename(&beside, &place).or_fail("rename", place.display())?;
     Ok(place)
+}
+
+/// Removes what builds of the driver `name` have left that were killed. What cannot be removed is in nobody's way.
+fn remove_what_is_left(home: &Path, name: &str) {
+    let prefix = format!(".{name}.");
+    for left in std::fs::read_dir(home).into_iter().flatten().flatten() {
+        let file = left.file_name();
+        let builder = file.to_str().and_then(|file| file.strip_prefix(&prefix));
+        let is_dead = |pid: &str| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists();
+        if builder.is_some_and(is_dead) {
+            let _ = std::fs::remove_dir_all(left.path());
+        }
+    }
 }
 
 fn compile(manifest: &Manifest, directory: &Path) -> Result<(), Failure> {

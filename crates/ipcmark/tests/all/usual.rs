@@ -25,7 +25,7 @@ const USUAL: [(&str, usize, &str); 12] = [
         35,
         "python3 client.py",
     ),
-    ("suite list", 12, "default  "),
+    ("suite list", 16, "default  "),
 ];
 
 /// Slow: it measures by a dozen commands.
