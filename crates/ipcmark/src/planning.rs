@@ -13,7 +13,16 @@ use model::{Case, CpuPair, Endpoints, Invalid, Reach, Spec};
 
 /// The plan of `blocks` on this host, which has `topology`.
 pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) -> Plan {
-    plan_with(blocks, endpoints, topology, &DriverSet::default())
+    plan(blocks, endpoints, topology, |spec| match spec.drivers.are_none() {
+        true => entry(spec),
+        false => PlanEntry { support: without_drivers(), ..entry(spec) },
+    })
+}
+
+/// Why what has a driver is not measured by most commands.
+fn without_drivers() -> Support {
+    let reason = "endpoints that are drivers are measured by 'run' and 'compare' alone".to_owned();
+    Support::No { reason, remedy: "name the mechanism without the driver".to_owned() }
 }
 
 /// The same with the `drivers` that there are.
@@ -21,14 +30,8 @@ pub fn plan_with(blocks: &[Block], endpoints: Endpoints, topology: &Topology, dr
     plan(blocks, endpoints, topology, |spec| entry_of(spec, drivers))
 }
 
-/// The plan of `blocks`, refused where it has no case.
-pub fn plan_some(
-    blocks: &[Block],
-    endpoints: Endpoints,
-    topology: &Topology,
-    drivers: &DriverSet,
-) -> Result<Plan, Invalid> {
-    let plan = plan_with(blocks, endpoints, topology, drivers);
+/// `plan`, refused where it has no case.
+pub fn plan_some(plan: Plan) -> Result<Plan, Invalid> {
     if requested(&plan).next().is_none() { Err(nothing_left(&plan.dropped)) } else { Ok(plan) }
 }
 
@@ -144,7 +147,7 @@ mod tests {
                 ..Axes::default()
             };
             let suite = by_hand(&[name.to_owned()], &axes).unwrap();
-            plan_some(&suite.blocks, Endpoints::default(), &topology, &DriverSet::default())
+            plan_some(plan_here(&suite.blocks, Endpoints::default(), &topology))
         };
         let names: Vec<String> =
             requested(&of("syscall", Workload::Cost).unwrap()).map(|case| case.spec.name.clone()).collect();

@@ -20,7 +20,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use sys::vsock;
 
-/// How long it may take to try an address.
+/// How long it may take to try an address, with the command that reaches the server; half of the timeout where that is longer: who waits longer for a
+/// trial has a busy host.
 const TRY_WITHIN: Duration = Duration::from_secs(4);
 /// How many addresses of a network are tried.
 const MOST_TRIED: usize = 8;
@@ -55,7 +56,8 @@ impl RemoteRun {
         let reaches: Vec<Reach> = specs.filter_map(|spec| Some(card(&spec.name)?.reach)).collect();
         for way in &WAYS {
             if reaches.iter().any(|reach| (*reach == Reach::Guest) == (way.reach == Reach::Guest)) {
-                let found = way.find(request.server_address, &mut sides, session, here)?;
+                let found =
+                    way.find(request.server_address, &mut sides, session, here, TRY_WITHIN.max(timeout / 2))?;
                 *sides.server_addresses.of_mut(way.reach) = found;
             }
         }
@@ -189,6 +191,7 @@ impl Way {
         sides: &mut Remote,
         session: &RunSession,
         here: u32,
+        limit: Duration,
     ) -> Result<Result<HostAddress, Invalid>, Error> {
         let is_of_guests = |address: &HostAddress| matches!(address, HostAddress::Vsock(_));
         if let Some(named) = named.filter(|named| is_of_guests(named) == (self.reach == Reach::Guest)) {
@@ -199,7 +202,7 @@ impl Way {
         let mut refusals = Vec::new();
         for candidate in candidates {
             *sides.server_addresses.of_mut(self.reach) = Ok(candidate);
-            let trials = session.trials(false, TRY_WITHIN, Some(sides));
+            let trials = session.trials(false, limit, Some(sides));
             // Started, its endpoints are connected.
             match trials.start(&case, 0, None).and_then(|mut trial| trial.end()) {
                 Ok(()) => return Ok(Ok(candidate)),

@@ -47,6 +47,8 @@ const FIRST_ITERATIONS: u64 = 4;
 const MOST_SINGLY: u64 = 1 << 16;
 /// The longest that a failed endpoint's peer may take to say why, which may be the reason of both.
 const GRACE: Duration = Duration::from_millis(300);
+/// How many things an endpoint may have said that are not due.
+const MOST_WAITING: usize = 4;
 /// How long endpoints may take to end when nothing is left to do.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
@@ -228,7 +230,7 @@ impl<'a> LedTrial<'a> {
                     return Err(self.failed(ready, why));
                 }
             }
-            if !deadlines.hears() {
+            if !deadlines.hears() || self.endpoints[ready].said.len() > MOST_WAITING {
                 return Err(self.failed(ready, "it says one thing after the other".to_owned()));
             }
         }

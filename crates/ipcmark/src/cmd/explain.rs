@@ -4,10 +4,9 @@ use crate::cli::ExplainArguments;
 use crate::exit::{Error, Exit};
 use crate::explanation::{explain_cases, unexplainable};
 use crate::explanation_against::{explain_pairs, pairs};
-use crate::planning::{nothing_left, plan_some, requested};
+use crate::planning::{nothing_left, plan_here, plan_some, requested};
 use crate::request::{Against, ExplainRequest};
 use crate::session::RunSession;
-use harness::coordinator::driver::DriverSet;
 use harness::coordinator::other_build;
 use model::{Case, Invalid};
 use std::path::Path;
@@ -16,7 +15,7 @@ use std::path::Path;
 pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
     let request = ExplainRequest::new(arguments)?;
     let host = harness::host::facts::read(Path::new("/"));
-    let plan = plan_some(&request.blocks, request.endpoints, &host.topology, &DriverSet::default())?;
+    let plan = plan_some(plan_here(&request.blocks, request.endpoints, &host.topology))?;
     let plan = match request.inject {
         Some(inject) => plan.injected(inject),
         None => plan,
@@ -34,7 +33,7 @@ pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
         return explain_pairs(&pairs, Some(program), &request.explanation, &RunSession::open()?);
     }
     if let Some(Against::Cases(against)) = &request.against {
-        let against = plan_some(against, request.endpoints, &host.topology, &DriverSet::default())?;
+        let against = plan_some(plan_here(against, request.endpoints, &host.topology))?;
         let pairs = pairs(&cases, &requested(&against).cloned().collect::<Vec<Case>>());
         if pairs.is_empty() {
             return Err(Invalid::new(

@@ -6,7 +6,7 @@ use crate::derived_file;
 use crate::exit::{Error, Exit};
 use crate::explanation::{explain_cases, unexplainable};
 use crate::output::{command, print, show};
-use crate::planning::{plan_between_hosts, plan_some, requested};
+use crate::planning::{plan_between_hosts, plan_some, plan_with, requested};
 use crate::profile;
 use crate::remote::RemoteRun;
 use crate::request::{ExplanationRequest, RunRequest};
@@ -45,7 +45,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
         .transpose()?;
     let endpoints = suite.endpoints.unwrap_or_default();
     let plan = match &remote {
-        None => plan_some(&suite.blocks, endpoints, &host.topology, &request.drivers)?,
+        None => plan_some(plan_with(&suite.blocks, endpoints, &host.topology, &request.drivers))?,
         Some(remote) => {
             let cpus = remote.sides.cpus(own_cpu(&host));
             plan_between_hosts(&suite.blocks, cpus, &remote.sides, endpoints, &host.topology)?
