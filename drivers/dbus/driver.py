@@ -18,7 +18,7 @@ def client(orders: Any) -> Channel:
     peer = jeepney.DBusAddress("/", bus_name=name, interface=INTERFACE)
 
     def send(message: Any) -> None:
-        bus.send(jeepney.new_method_call(peer, "Exchange", "ay", (bytes(message),)))
+        bus.send(jeepney.new_method_call(peer, "Exchange", "ay", (message,)))
 
     return Channel(send, lambda size: next_of(bus, jeepney.MessageType.method_return).body[0])
 
@@ -39,7 +39,7 @@ def server(orders: Any) -> Channel:
         return asked[-1].body[0]
 
     def send(message: Any) -> None:
-        bus.send(jeepney.new_method_return(asked.pop(), "ay", (bytes(message),)))
+        bus.send(jeepney.new_method_return(asked.pop(), "ay", (message,)))
 
     return Channel(send, receive)
 

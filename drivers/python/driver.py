@@ -5,49 +5,39 @@ import asyncio
 import multiprocessing
 import multiprocessing.connection
 import os
+import select
 import socket
 import time
 from typing import Any
 
-from endpoint import Channel, Failed, hear, run, say, ticket
+from endpoint import Channel, Failed, hear, made, planned, run, say, ticket, wrong
 
 
-def of_files(descriptors: list[int]) -> Channel:
-    """A pipe each way: unbuffered files, as subprocess has them."""
-    source, sink = os.fdopen(descriptors[0], "rb", 0), os.fdopen(descriptors[1], "wb", 0)
+def of_files(orders: Any) -> Channel:
+    """A pipe each way: unbuffered files, as subprocess has them. What a pipe takes as a whole (PIPE_BUF) is read and written in one call."""
+    source, sink = (os.fdopen(end, mode, 0) for end, mode in zip(orders["descriptors"], ("rb", "wb")))
+    if orders["size_bytes"] <= select.PIPE_BUF:
+        return Channel(sink.write, source.read)
 
     def receive(size: int) -> bytes:
-        message = source.read(size)
-        while len(message) < size:
-            more = source.read(size - len(message))
-            if not more:
-                raise Failed("the peer has closed")
-            message += more
-        return message
+        parts = []
+        while size > 0 and (part := source.read(size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
-    def send(message: memoryview) -> None:
-        sent = sink.write(message)
-        while sent < len(message):
-            sent += sink.write(message[sent:])
+    def send(message: bytes) -> None:
+        view = memoryview(message)
+        while view:
+            view = view[sink.write(view) :]
 
     return Channel(send, receive)
 
 
 def of_socket(sock: socket.socket) -> Channel:
-    """A stream socket, received into one buffer."""
-    buffers: dict[int, memoryview] = {}
-
-    def receive(size: int) -> memoryview:
-        view = buffers.setdefault(size, memoryview(bytearray(size)))
-        got = sock.recv_into(view)
-        while 0 < got < size:
-            more = sock.recv_into(view[got:])
-            got = got + more if more else 0
-        if got == 0:
-            raise Failed("the peer has closed")
-        return view
-
-    return Channel(sock.sendall, receive)
+    """A stream socket."""
+    receive, whole = sock.recv, socket.MSG_WAITALL
+    return Channel(sock.sendall, lambda size: receive(size, whole))
 
 
 def tcp(orders: Any) -> Channel:
@@ -113,7 +103,7 @@ def multiprocessing_queue(orders: Any) -> Channel:
         one._reset()
         # What is still to be fed when the endpoint ends is for nobody.
         one.cancel_join_thread()
-    return Channel(lambda message: sends.put(bytes(message)), lambda size: receives.get())
+    return Channel(sends.put, lambda size: receives.get())
 
 
 async def asyncio_phases(orders: Any) -> None:
@@ -127,21 +117,21 @@ async def asyncio_phases(orders: Any) -> None:
         say({"ticket": list(path.encode())})
         reader, writer = await met.get()
         listener.close()
-    box: list[bytes] = []
-    channel = Channel(writer.write, lambda size: box.pop())
+    is_client, size = orders["role"] == "client", orders["size_bytes"]
+    answer = size if orders["workload"] == "latency" else 1
+    streams = orders["workload"] == "throughput"
 
-    async def send(number: int, size: int) -> None:
-        channel.send(number, size)
-        # The buffer of a message is used again for the next.
-        if writer.transport.get_write_buffer_size():
-            await writer.drain()
+    async def send(message: bytes) -> None:
+        writer.write(message)
+        await writer.drain()
 
-    async def receive(number: int, size: int) -> None:
+    async def receive(size: int, head: bytes) -> None:
         try:
-            box.append(await reader.readexactly(size))
-        except asyncio.IncompleteReadError as error:
-            raise Failed("the peer has closed") from error
-        channel.receive(number, size)
+            message = await reader.readexactly(size)
+        except asyncio.IncompleteReadError:
+            message = b""
+        if not message.startswith(head):
+            wrong(message)
 
     loop = asyncio.get_running_loop()
     say("connected")
@@ -149,27 +139,27 @@ async def asyncio_phases(orders: Any) -> None:
         name, phase = await loop.run_in_executor(None, hear)
         if name != "phase":
             return
-        channel.check = phase["check"]
-        if orders["role"] == "server":
+        stretches = list(planned(phase, *((size, answer) if is_client else (answer, size))))
+        if not is_client:
             say("ready")
-        number, answer = 0, orders["size_bytes"] if orders["workload"] == "latency" else 1
-        streams, elapsed_ns, each_ns = orders["workload"] == "throughput", 0, []
-        first, second = (send, receive) if orders["role"] == "client" else (receive, send)
-        sizes = (orders["size_bytes"], answer)
-        for stretch in phase["stretches"]:
-            start = before = time.perf_counter_ns()
-            end = number + stretch["messages"]
-            while number < end:
-                await first(number, sizes[0])
-                if not streams:
-                    await second(number, sizes[1])
+        number, elapsed_ns, each_ns = 0, 0, []
+        for stretch, outgoing, incoming in stretches:
+            number += stretch["messages"]
+            start_ns = before_ns = time.perf_counter_ns()
+            for message, head in zip(outgoing, incoming):
+                if is_client:
+                    await send(message)
+                if not is_client or not streams:
+                    await receive(answer if is_client else size, head)
+                if not is_client and not streams:
+                    await send(message)
                 if phase["each"] and stretch["timed"]:
-                    before, last = time.perf_counter_ns(), before
-                    each_ns.append(before - last)
-                number += 1
-            if streams and stretch["acknowledged"]:
-                await second(number, 1)
-            elapsed_ns += time.perf_counter_ns() - start if stretch["timed"] else 0
+                    before_ns, last_ns = time.perf_counter_ns(), before_ns
+                    each_ns.append(before_ns - last_ns)
+            if stretch["acknowledged"]:
+                word = made(number, 1, False)
+                await (receive(1, word) if is_client else send(word))
+            elapsed_ns += time.perf_counter_ns() - start_ns if stretch["timed"] else 0
         say({"done": {"elapsed_ns": elapsed_ns, "each_ns": each_ns}})
 
 
@@ -183,7 +173,7 @@ def asyncio_alone(orders: Any) -> bool:
 run(
     "python",
     {
-        "pipe": lambda orders: of_files(orders["descriptors"]),
+        "pipe": of_files,
         "unix-stream": lambda orders: of_socket(socket.socket(fileno=orders["descriptors"][0])),
         "tcp": tcp,
         "multiprocessing-pipe": multiprocessing_pipe,

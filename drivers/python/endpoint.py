@@ -9,12 +9,13 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, Optional
 
 WORKLOADS = ["latency", "transfer", "throughput"]
 GOLDEN = 0x9E3779B97F4A7C15
 NUMBER = struct.Struct("<Q")
+MOST_KEPT_BYTES = 64 << 20
 
 
 def say(message: Any) -> None:
@@ -32,35 +33,40 @@ def hear() -> Any:
     return next(iter(message.items())) if isinstance(message, dict) else (message, None)
 
 
-def whole(number: int, size: int) -> bytes:
-    """Message `number` with every byte as it should be."""
-    head = NUMBER.pack(number)[:size]
-    return head + bytes(((number + k) * GOLDEN >> 56) & 0xFF for k in range(len(head), size))
-
-
 class Failed(Exception):
     """Why the endpoint cannot go on."""
 
 
 class Channel:
-    """Whole messages over two functions: one that sends bytes, and one that receives so many."""
+    """Whole messages over two functions: one that sends bytes, and one that receives so many, and returns none where the peer has closed."""
 
-    def __init__(self, send: Callable[[Any], Any], receive: Callable[[int], Any]) -> None:
-        self.send_bytes, self.receive_bytes = send, receive
-        self.check, self.buffers = False, {}
+    def __init__(self, send: Callable[[bytes], Any], receive: Callable[[int], bytes]) -> None:
+        self.send, self.receive = send, receive
 
-    def send(self, number: int, size: int) -> None:
-        if self.check:
-            return self.send_bytes(whole(number, size))
-        buffer = self.buffers.setdefault(size, bytearray(max(size, 8)))
-        NUMBER.pack_into(buffer, 0, number)
-        self.send_bytes(memoryview(buffer)[:size])
 
-    def receive(self, number: int, size: int) -> None:
-        message = self.receive_bytes(size)
-        held = min(size, 8)
-        if message[:held] != NUMBER.pack(number)[:held] or self.check and bytes(message) != whole(number, size):
-            raise Failed(f"message {number} came changed, or another came in its place")
+def made(number: int, size: int, check: bool) -> bytes:
+    """The message of that number. Only where everything is checked, all of it matters."""
+    head = NUMBER.pack(number)[:size]
+    if not check:
+        return head.ljust(size, b"\0")
+    return head + bytes(((number + k) * GOLDEN >> 56) & 0xFF for k in range(len(head), size))
+
+
+def planned(phase: Any, sends: int, receives: int) -> Iterator[tuple[Any, Iterable[bytes], Iterable[bytes]]]:
+    """The stretches of a phase, each with the messages that are sent, and how those begin that are received. They are made before the clock starts,
+    as a program has its messages, unless they are too many to be kept."""
+    number, check = 0, phase["check"]
+    for stretch in phase["stretches"]:
+        numbers = range(number, number + stretch["messages"])
+        number = numbers.stop
+        outgoing = (made(one, sends, check) for one in numbers)
+        incoming = (made(one, receives if check else min(receives, 8), check) for one in numbers)
+        is_kept = len(numbers) * (sends + 100) <= MOST_KEPT_BYTES
+        yield stretch, list(outgoing) if is_kept else outgoing, list(incoming) if is_kept else incoming
+
+
+def wrong(message: bytes) -> NoReturn:
+    raise Failed("a message came changed, or another in its place" if message else "the peer has closed")
 
 
 def ticket() -> bytes:
@@ -80,41 +86,77 @@ def started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
 
 def phases(orders: Any, channel: Channel) -> None:
     """Does what the coordinator says, phase by phase, until it says goodbye."""
-    size, streams = orders["size_bytes"], orders["workload"] == "throughput"
+    size, is_client = orders["size_bytes"], orders["role"] == "client"
     answer = size if orders["workload"] == "latency" else 1
-    is_client = orders["role"] == "client"
-    first, second = (channel.send, channel.receive) if is_client else (channel.receive, channel.send)
+    exchange = EXCHANGES[orders["workload"] == "throughput", is_client]
     say("connected")
     while True:
         name, phase = hear()
         if name != "phase":
             return
-        channel.check = phase["check"]
+        stretches = list(planned(phase, *((size, answer) if is_client else (answer, size))))
         if not is_client:
             say("ready")
-        clock, each, next_number, elapsed_ns, each_ns = time.perf_counter_ns, phase["each"], 0, 0, []
-        for stretch in phase["stretches"]:
-            numbers = range(next_number, next_number + stretch["messages"])
-            next_number = numbers.stop
-            start = before = clock()
-            if streams:
-                for number in numbers:
-                    first(number, size)
-                if stretch["acknowledged"]:
-                    second(next_number, 1)
-            elif each and stretch["timed"]:
-                for number in numbers:
-                    first(number, size)
-                    second(number, answer)
-                    now = clock()
-                    each_ns.append(now - before)
-                    before = now
-            else:
-                for number in numbers:
-                    first(number, size)
-                    second(number, answer)
-            elapsed_ns += clock() - start if stretch["timed"] else 0
-        say({"done": {"elapsed_ns": elapsed_ns, "each_ns": each_ns}})
+        number, elapsed_ns, times_ns = 0, 0, []
+        for stretch, outgoing, incoming in stretches:
+            number += stretch["messages"]
+            ends_ns = [] if phase["each"] and stretch["timed"] else None
+            start_ns = time.perf_counter_ns()
+            exchange(channel, outgoing, incoming, size if not is_client else answer, ends_ns)
+            if stretch["acknowledged"]:
+                acknowledge(channel, number, is_client)
+            if stretch["timed"]:
+                elapsed_ns += time.perf_counter_ns() - start_ns
+                times_ns = [end - begin for begin, end in zip([start_ns, *(ends_ns or [])], ends_ns or [])]
+        say({"done": {"elapsed_ns": elapsed_ns, "each_ns": times_ns}})
+
+
+def ask(channel: Channel, outgoing: Iterable[bytes], incoming: Iterable[bytes], size: int, ends_ns: Optional[list[int]]) -> None:
+    send, receive, clock = channel.send, channel.receive, time.perf_counter_ns
+    if ends_ns is None:
+        for message, head in zip(outgoing, incoming):
+            send(message)
+            if not (answer := receive(size)).startswith(head):
+                wrong(answer)
+        return
+    for message, head in zip(outgoing, incoming):
+        send(message)
+        if not (answer := receive(size)).startswith(head):
+            wrong(answer)
+        ends_ns.append(clock())
+
+
+def serve(channel: Channel, outgoing: Iterable[bytes], incoming: Iterable[bytes], size: int, ends_ns: Optional[list[int]]) -> None:
+    send, receive = channel.send, channel.receive
+    for answer, head in zip(outgoing, incoming):
+        if not (message := receive(size)).startswith(head):
+            wrong(message)
+        send(answer)
+
+
+def stream(channel: Channel, outgoing: Iterable[bytes], incoming: Iterable[bytes], size: int, ends_ns: Optional[list[int]]) -> None:
+    send = channel.send
+    for message in outgoing:
+        send(message)
+
+
+def drain(channel: Channel, outgoing: Iterable[bytes], incoming: Iterable[bytes], size: int, ends_ns: Optional[list[int]]) -> None:
+    receive = channel.receive
+    for head in incoming:
+        if not (message := receive(size)).startswith(head):
+            wrong(message)
+
+
+def acknowledge(channel: Channel, number: int, is_client: bool) -> None:
+    word = made(number, 1, False)
+    if not is_client:
+        channel.send(word)
+    elif (message := channel.receive(1)) != word:
+        wrong(message)
+
+
+# By whether messages are streamed, and whether it is the client that does it.
+EXCHANGES = {(False, True): ask, (False, False): serve, (True, True): stream, (True, False): drain}
 
 
 def run(program: str, offered: dict[str, Any], library: str = "", own: Callable[[Any], bool] = lambda orders: False) -> None:
@@ -122,7 +164,7 @@ def run(program: str, offered: dict[str, Any], library: str = "", own: Callable[
     workloads, if not all. `own` does the whole trial by itself where it returns that it did."""
     try:
         take_part(program, offered, library, own)
-    except (Failed, OSError, EOFError, ValueError) as error:
+    except Exception as error:
         try:
             say({"failed": str(error) or type(error).__name__})
         except OSError:

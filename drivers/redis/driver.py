@@ -2,6 +2,7 @@
 uses of the CPU counts for the endpoint that has started it."""
 
 import os
+import socket
 import time
 from typing import Any
 
@@ -16,11 +17,17 @@ def broker(orders: Any) -> str:
     path = os.path.join(orders["directory"], f"{orders['number']}.redis")
     options = ["--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", "--logfile", os.devnull]
     process = started(["redis-server", *options])
-    while not os.path.exists(path):
+    while not listens(path):
         if process.poll() is not None:
             raise Failed(f"redis-server ended with {process.returncode}")
         time.sleep(0.001)
     return path
+
+
+def listens(path: str) -> bool:
+    """Whether somebody listens at a path: it is there a moment before that."""
+    with socket.socket(socket.AF_UNIX) as tried:
+        return tried.connect_ex(path) == 0
 
 
 def names(orders: Any) -> tuple[str, str]:
@@ -37,7 +44,7 @@ def lists(orders: Any) -> Channel:
     announce(orders, path)
 
     def send(message: Any) -> None:
-        sends.rpush(to, bytes(message))
+        sends.rpush(to, message)
 
     return Channel(send, lambda size: receives.blpop([of])[1])
 
@@ -56,7 +63,7 @@ def subscription(orders: Any) -> Channel:
         time.sleep(0.001)
 
     def send(message: Any) -> None:
-        sends.publish(to, bytes(message))
+        sends.publish(to, message)
 
     def receive(size: int) -> bytes:
         while True:
