@@ -1,3 +1,3 @@
 module ipcmark/driver
 
-go 1.21
+go 1.19

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 type Needed = (fn() -> bool, &'static str);
 
 /// What tests need.
-pub const OF_TESTS: [Needed; 17] = [
+pub const OF_TESTS: [Needed; 18] = [
     (|| any_runs(&["strace"]), "strace"),
     (|| any_runs(&["perf"]), "linux-perf"),
     (|| any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
@@ -23,6 +23,7 @@ pub const OF_TESTS: [Needed; 17] = [
         "util-linux",
     ),
     (|| any_runs(&["dbus-daemon"]), "dbus-daemon"),
+    (|| any_runs(&["javac"]), "default-jdk-headless"),
     (|| any_runs(&["node"]), "nodejs"),
     (|| runs_with("go", "version"), "golang-go"),
     (|| any_runs(&["script"]), "bsdutils"),
