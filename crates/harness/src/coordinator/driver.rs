@@ -72,11 +72,6 @@ impl DriverSet {
     pub fn get(&self, name: &DriverName) -> Option<&Driver> {
         self.all.get(name)
     }
-
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Driver> {
-        self.all.values()
-    }
 }
 
 impl Driver {
