@@ -122,7 +122,9 @@ def phases(orders: Any, channel: Channel) -> None:
         say({"done": {"elapsed_ns": elapsed_ns, "each_ns": times_ns}})
 
 
-def ask(channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]) -> list[bytes]:
+def ask(
+    channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]
+) -> list[bytes]:
     send, receive, clock, came = channel.send, channel.receive, time.perf_counter_ns, []
     keep = came.append
     if ends_ns is None:
@@ -137,7 +139,9 @@ def ask(channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends
     return came
 
 
-def serve(channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]) -> list[bytes]:
+def serve(
+    channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]
+) -> list[bytes]:
     send, receive, came = channel.send, channel.receive, []
     keep = came.append
     for answer in outgoing:
@@ -146,14 +150,18 @@ def serve(channel: Channel, outgoing: Iterable[bytes], count: int, size: int, en
     return came
 
 
-def stream(channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]) -> list[bytes]:
+def stream(
+    channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]
+) -> list[bytes]:
     send = channel.send
     for message in outgoing:
         send(message)
     return []
 
 
-def drain(channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]) -> list[bytes]:
+def drain(
+    channel: Channel, outgoing: Iterable[bytes], count: int, size: int, ends_ns: Optional[list[int]]
+) -> list[bytes]:
     receive = channel.receive
     return [receive(size) for _ in range(count)]
 
@@ -170,7 +178,9 @@ def acknowledge(channel: Channel, number: int, is_client: bool) -> None:
 EXCHANGES = {(False, True): ask, (False, False): serve, (True, True): stream, (True, False): drain}
 
 
-def run(program: str, offered: dict[str, Any], library: str = "", own: Callable[[Any], bool] = lambda orders: False) -> None:
+def run(
+    program: str, offered: dict[str, Any], library: str = "", own: Callable[[Any], bool] = lambda orders: False
+) -> None:
     """Takes part in a trial. `offered` has a function for each mechanism, which connects as the orders say and returns the channel, and perhaps the
     workloads, if not all. `own` does the whole trial by itself where it returns that it did."""
     try:

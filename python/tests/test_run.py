@@ -162,7 +162,8 @@ def test_a_run_that_hangs_is_ended_and_reported(
     # The first attempt may meet a worker that the tests before have ended, of which the scheduler hears late.
     monkeypatch.setattr("ipcmark.fleet.run.MOST_FAILURES", 3)
     endless = write_suite(tmp_path / "endless.toml", "1h")
-    with fleet(client, tmp_path / "data", binary, endless, 1, Limits(run_s=2, lost_s=PATIENT.lost_s), print) as measured:
+    limits = Limits(run_s=2, lost_s=PATIENT.lost_s)
+    with fleet(client, tmp_path / "data", binary, endless, 1, limits, print) as measured:
         problems = measured.run()
     assert len(problems) == 1
     assert "given up after 3 attempts: it took longer than 2 s" in problems[0]

@@ -28,7 +28,7 @@ class Fact(Struct, Generic[T], omit_defaults=True):
 
 
 class Spec(Struct):
-    """A mechanism, operation or floor with its parameters, and the programs that are its endpoints where they are not ipcmark's own."""
+    """A mechanism, operation or floor with its parameters, and the programs that are its endpoints, if not ours."""
 
     name: str
     params: dict[str, str] = {}
