@@ -1,6 +1,7 @@
-"""The core of an endpoint of ipcmark, by the document docs/reference/protocol.md, for drivers in Python: messages, phases and payload. What connects
-two endpoints is each driver's own."""
+"""The core of an endpoint of ipcmark, by docs/reference/protocol.md, for drivers in Python: messages, phases,
+payload and codecs. What connects two endpoints is each driver's own."""
 
+import contextlib
 import ctypes
 import json
 import platform
@@ -12,9 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, Optional
 
+from codec import CODECS, Codec, available
+
 WORKLOADS = ["latency", "transfer", "throughput"]
 GOLDEN = 0x9E3779B97F4A7C15
 NUMBER = struct.Struct("<Q")
+LENGTH = struct.Struct("<I")
+BYTE_STREAMS = ["pipe", "unix-stream", "tcp"]
 MOST_KEPT_BYTES = 64 << 20
 
 
@@ -38,7 +43,8 @@ class Failed(Exception):
 
 
 class Channel:
-    """Whole messages over two functions: one that sends bytes, and one that receives so many, and returns none where the peer has closed."""
+    """Whole messages over two functions: one that sends bytes, and one that receives so many, and returns none where
+    the peer has closed."""
 
     def __init__(self, send: Callable[[bytes], Any], receive: Callable[[int], bytes]) -> None:
         self.send, self.receive = send, receive
@@ -46,6 +52,27 @@ class Channel:
     def of_heads(self) -> "Channel":
         """The same, of which no more is kept of a message than its number."""
         return Channel(self.send, lambda size: self.receive(size)[:8])
+
+    def framed(self) -> "Channel":
+        """Messages of any length over a stream of bytes: the length is before each, in four bytes."""
+        send, receive = self.send, self.receive
+
+        def receive_whole(size: int) -> bytes:
+            length = receive(LENGTH.size)
+            return receive(LENGTH.unpack(length)[0]) if len(length) == LENGTH.size else b""
+
+        return Channel(lambda body: send(LENGTH.pack(len(body)) + body), receive_whole)
+
+    def coded(self, codec: Codec) -> "Channel":
+        """Messages that are objects where they are made and used."""
+        encode, decode = codec
+        send, receive = self.send, self.receive
+
+        def receive_object(size: int) -> bytes:
+            body = receive(size)
+            return decode(body) if body else b""
+
+        return Channel(lambda message: send(encode(message)), receive_object)
 
 
 def made(number: int, size: int, check: bool) -> bytes:
@@ -57,8 +84,8 @@ def made(number: int, size: int, check: bool) -> bytes:
 
 
 def planned(phase: Any, sends: int, receives: int) -> Iterator[tuple[Any, Iterable[bytes], Iterable[bytes]]]:
-    """The stretches of a phase, each with the messages that are sent, and how those begin that are received. They are made before the clock starts,
-    as a program has its messages, unless they are too many to be kept."""
+    """The stretches of a phase, each with the messages that are sent, and how those begin that are received. They are
+    made before the clock starts, as a program has its messages, unless they are too many to be kept."""
     number, check = 0, phase["check"]
     for stretch in phase["stretches"]:
         numbers = range(number, number + stretch["messages"])
@@ -81,7 +108,7 @@ def ticket() -> bytes:
 
 
 def started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-    """A program of the trial's own, which the kernel ends with this endpoint (prctl(2), PR_SET_PDEATHSIG), however that ends."""
+    """A program of the trial's own, which the kernel ends with this endpoint (prctl(2), PR_SET_PDEATHSIG)."""
     libc = ctypes.CDLL(None)
     nowhere = subprocess.DEVNULL
     options = {"stdin": nowhere, "stdout": nowhere, "stderr": nowhere, **options}
@@ -181,21 +208,21 @@ EXCHANGES = {(False, True): ask, (False, False): serve, (True, True): stream, (T
 def run(
     program: str, offered: dict[str, Any], library: str = "", own: Callable[[Any], bool] = lambda orders: False
 ) -> None:
-    """Takes part in a trial. `offered` has a function for each mechanism, which connects as the orders say and returns the channel, and perhaps the
-    workloads, if not all. `own` does the whole trial by itself where it returns that it did."""
+    """Takes part in a trial. `offered` has a function for each mechanism, which connects as the orders say and returns
+    the channel, and perhaps the workloads, if not all. `own` does the whole trial by itself where it returns that it
+    did; its mechanisms have no function."""
     try:
         take_part(program, offered, library, own)
     except Exception as error:
-        try:
+        with contextlib.suppress(OSError):
             say({"failed": str(error) or type(error).__name__})
-        except OSError:
-            pass
         sys.exit(1)
 
 
 def take_part(program: str, offered: dict[str, Any], library: str, own: Callable[[Any], bool]) -> None:
     hear()
     both = {name: one if isinstance(one, tuple) else (one, WORKLOADS) for name, one in offered.items()}
+    codecs = {name: available() if connect else [] for name, (connect, _) in both.items()}
     hello = {
         "protocol": "ipcmark-endpoint",
         "version": 3,
@@ -203,15 +230,23 @@ def take_part(program: str, offered: dict[str, Any], library: str, own: Callable
         "runtime": f"{platform.python_implementation()} {platform.python_version()}",
         "library": library,
         "capabilities": ["each"],
-        "mechanisms": [{"name": name, "workloads": workloads} for name, (_, workloads) in both.items()],
+        "mechanisms": [
+            {"name": name, "workloads": workloads, "codecs": codecs[name]} for name, (_, workloads) in both.items()
+        ],
     }
     say({"hello": hello})
     name, orders = hear()
     if name != "orders":
         return
-    if orders["parameters"]:
-        raise Failed(f"this driver has no parameters, and the orders have {orders['parameters']}")
     if orders["mechanism"] not in both:
         raise Failed(f"this driver has no {orders['mechanism']}")
+    parameters = dict(orders["parameters"])
+    codec = parameters.pop("codec", None)
+    if parameters or (codec and codec not in codecs[orders["mechanism"]]):
+        raise Failed(f"this driver has none of the parameters {orders['parameters']}")
     if not own(orders):
-        phases(orders, both[orders["mechanism"]][0](orders))
+        channel = both[orders["mechanism"]][0](orders)
+        if codec:
+            channel = channel.framed() if orders["mechanism"] in BYTE_STREAMS else channel
+            channel = channel.coded(CODECS[codec][0]())
+        phases(orders, channel)

@@ -8,7 +8,7 @@ use harness::coordinator::via::Via;
 use mechanisms::registry;
 use model::block::Block;
 use model::card::{Card, CardKind};
-use model::{ByName, CaseDrivers, DriverName, Framing, Invalid, Payload, Reach, Spec, Workload};
+use model::{ByName, CODEC, CaseDrivers, DriverName, Framing, Invalid, Payload, Reach, Spec, Workload};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -134,6 +134,15 @@ pub struct ManifestMechanism {
     pub name: DriverName,
     /// What can be measured of it.
     pub workloads: Vec<Workload>,
+    /// The values that its parameter `codec` can have.
+    #[serde(default)]
+    pub codecs: Vec<String>,
+    /// What it stands on: the mechanism that is left when what it `adds` is left out. One of ipcmark's own needs none: it is left without the driver.
+    #[serde(default)]
+    pub without: Option<String>,
+    /// What it adds to that, in a few words.
+    #[serde(default)]
+    pub adds: String,
     /// What it is, of one of the driver's own.
     #[serde(default)]
     pub summary: String,
@@ -213,7 +222,7 @@ pub fn register_typed(typed: &EndpointOptions, timeout: Duration) -> Result<(), 
 }
 
 fn register_all(manifest: &Manifest) {
-    for ManifestMechanism { name, workloads, summary } in &manifest.mechanisms {
+    for ManifestMechanism { name, workloads, summary, .. } in &manifest.mechanisms {
         registry::add(card(name.as_str(), summary, workloads));
     }
 }
@@ -292,19 +301,33 @@ pub fn workloads_of(spec: &Spec, set: &DriverSet, card: &Card) -> Result<Vec<Wor
     for name in spec.drivers.names() {
         let driver = set.get(name).ok_or_else(|| not_built(name))?;
         let offered = driver.mechanism(&spec.name).ok_or_else(|| {
-            let all: Vec<&str> =
-                driver.hello.mechanisms.iter().map(|offered| offered.name.as_str()).collect();
+            let all: Vec<String> =
+                driver.hello.mechanisms.iter().map(|offered| offered.name.clone()).collect();
             Invalid::new(
                 format!("the driver {name} has no {}", spec.name),
-                format!("it has {}", all.join(", ")),
+                format!("it has {}", listed(&all)),
             )
         })?;
         workloads.retain(|workload| offered.workloads.contains(workload));
+        if let Some(codec) = spec.params.given(CODEC.name)
+            && !offered.codecs.iter().any(|offered| offered == codec)
+        {
+            let problem = format!("the driver {name} has no codec {codec} for {}", spec.name);
+            return Err(Invalid::new(problem, format!("it has {}", listed(&offered.codecs))));
+        }
+    }
+    if spec.params.given(CODEC.name).is_some() && spec.drivers.names().count() < 2 {
+        let problem = format!("{spec} has an endpoint of ipcmark's own, which has bytes and no objects");
+        return Err(Invalid::new(problem, "leave out the codec, or name a driver for both endpoints"));
     }
     // What the core of the protocol has words for, whatever the card has beside it.
     workloads
         .retain(|workload| matches!(workload, Workload::Latency | Workload::Transfer | Workload::Throughput));
     Ok(workloads)
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 fn not_built(name: &DriverName) -> Invalid {

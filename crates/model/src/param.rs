@@ -1,5 +1,6 @@
 //! A parameter that a card declares: its name, what it may be, and its default.
 
+use crate::driver::DriverName;
 use crate::invalid::{Invalid, printable};
 use crate::units::{Size, parse_duration};
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub enum Domain {
     Duration,
     /// A whole number of at least 1.
     Count,
+    /// A name, of small letters, digits, `-`, `_` and `.`.
+    Name,
 }
 
 /// The value that stands for the size of the message.
@@ -46,6 +49,7 @@ impl fmt::Display for Domain {
             Domain::Choice(words) => f.write_str(&words.join("|")),
             Domain::Duration => f.write_str("DURATION"),
             Domain::Count => f.write_str("N"),
+            Domain::Name => f.write_str("NAME"),
         }
     }
 }
@@ -80,6 +84,12 @@ impl Domain {
                 )),
                 Ok(count) => Ok(count.to_string()),
             },
+            Domain::Name => DriverName::try_from(text.to_owned()).map(String::from).map_err(|_| {
+                Invalid::new(
+                    format!("'{}' is no name", printable(text)),
+                    "give small letters, digits, '-', '_' and '.'",
+                )
+            }),
         }
     }
 }

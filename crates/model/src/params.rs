@@ -5,6 +5,7 @@
 use crate::card::{ByName, Card};
 use crate::invalid::Invalid;
 use crate::param::MATCH;
+use crate::param::Param;
 use crate::semantics::Namespace;
 use crate::units::{Size, parse_duration};
 use schemars::JsonSchema;
@@ -24,30 +25,33 @@ pub struct Params(BTreeMap<String, String>);
 impl Params {
     /// Parses `k=v,k=v` against what `card` declares.
     pub fn parse(text: &str, card: &Card) -> Result<Self, Invalid> {
+        Self::parse_among(text, card.name, &card.params.iter().collect::<Vec<_>>())
+    }
+
+    /// The same against the parameters `known` of what is called `of`.
+    pub(crate) fn parse_among(text: &str, of: &str, known: &[&Param]) -> Result<Self, Invalid> {
         let mut params = BTreeMap::new();
         for item in text.split(',') {
             let Some((name, value)) = item.split_once('=') else {
                 return Err(Invalid::new(
-                    format!("'{}' is not a parameter of {}", crate::invalid::printable(item), card.name),
-                    format!("give parameters as {}:NAME=VALUE; known: {}", card.name, known(card)),
+                    format!("'{}' is not a parameter of {of}", crate::invalid::printable(item)),
+                    format!("give parameters as {of}:NAME=VALUE; known: {}", words(known)),
                 ));
             };
-            let Some(param) = card.params.iter().find(|param| param.name == name.trim()) else {
-                let noun = format!("parameter of {}", card.name);
-                return Err(Invalid::unknown(&noun, name.trim(), card.params.iter().map(|param| param.name)));
+            let Some(param) = known.iter().find(|param| param.name == name.trim()) else {
+                let noun = format!("parameter of {of}");
+                return Err(Invalid::unknown(&noun, name.trim(), known.iter().map(|param| param.name)));
             };
-            let canonical = param.domain.canonical(value.trim()).map_err(|e| {
-                Invalid::new(format!("{}:{}: {}", card.name, param.name, e.problem), e.remedy)
-            })?;
+            let canonical = param
+                .domain
+                .canonical(value.trim())
+                .map_err(|e| Invalid::new(format!("{of}:{}: {}", param.name, e.problem), e.remedy))?;
             if params.insert(param.name.to_owned(), canonical).is_some() {
-                return Err(Invalid::new(
-                    format!("{}:{} is given twice", card.name, param.name),
-                    "give it once",
-                ));
+                return Err(Invalid::new(format!("{of}:{} is given twice", param.name), "give it once"));
             }
         }
         params.retain(|name, value| {
-            let default = card.params.iter().find(|param| param.name == name).and_then(|param| param.default);
+            let default = known.iter().find(|param| param.name == name).and_then(|param| param.default);
             default != Some(value.as_str())
         });
         Ok(Self(params))
@@ -130,8 +134,8 @@ impl Params {
     }
 }
 
-fn known(card: &Card) -> String {
-    match card.params {
+fn words(known: &[&Param]) -> String {
+    match known {
         [] => "none".to_owned(),
         params => params.iter().map(|p| format!("{}={}", p.name, p.domain)).collect::<Vec<_>>().join(", "),
     }

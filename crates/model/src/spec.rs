@@ -3,10 +3,20 @@
 use crate::card::Card;
 use crate::driver::CaseDrivers;
 use crate::invalid::Invalid;
+use crate::param::{Domain, Param};
 use crate::params::Params;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// The parameter of a driver's mechanism that says what becomes of a message before it is sent: it is an object of a number and bytes, which is
+/// made bytes by a codec of the driver's language, and an object again where it is received.
+pub const CODEC: Param = Param {
+    name: "codec",
+    summary: "what makes bytes of each message, an object of a number and bytes: json, msgpack, protobuf and others",
+    domain: Domain::Name,
+    default: Some("none"),
+};
 
 /// A mechanism, operation or floor with its parameters and drivers: `pipe:capacity=1M`, `python/pipe`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +48,13 @@ impl Spec {
             let known = cards.iter().map(|card| card.name);
             return Err(Invalid::unknown_mechanism("mechanism or operation", name, known));
         };
-        let params = params.map(|params| Params::parse(params, card)).transpose()?.unwrap_or_default();
+        let known: Vec<&Param> = match drivers.are_none() {
+            true => card.params.iter().collect(),
+            // What a driver makes of an object is not what ipcmark's own endpoints do with bytes.
+            false => card.params.iter().filter(|param| param.name != CODEC.name).chain([&CODEC]).collect(),
+        };
+        let params = params.map(|params| Params::parse_among(params, card.name, &known));
+        let params = params.transpose()?.unwrap_or_default();
         Ok(Self { name: name.to_owned(), params, drivers })
     }
 

@@ -15,12 +15,14 @@ use super::via::Via;
 use crate::clock::Timer;
 use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::frame::shortened;
+use crate::protocol::hello::DriverMechanism;
 use crate::protocol::led::{ALIVE, FromLed, LedOrders, LedPhase, Stretch, ToLed};
 use crate::protocol::orders::{NetworkOrders, Singly, Sizing, SliceOrders};
 use crate::protocol::silence::SILENCE;
+use model::card::Card;
 use model::record::ClockSource;
 use model::{
-    Case, CaseDrivers, DriverName, EndpointRole, Endpoints, HostAddress, Pace, Params, Peers, Placement,
+    CODEC, Case, CaseDrivers, DriverName, EndpointRole, Endpoints, HostAddress, Pace, Params, Peers, Placement,
     Size, Spec, Workload,
 };
 use peer::{Mistake, RawPeer};
@@ -127,20 +129,32 @@ pub fn check(command: &Via, interrupted: &AtomicBool, mut report: impl FnMut(Che
             return;
         }
     }
-    for offered in tested.driver.hello.mechanisms.clone() {
-        for workload in offered.workloads {
-            let result = in_trials(&tested, &offered.name, workload);
-            if interrupted.load(Ordering::Relaxed) {
-                return;
-            }
-            let is_silent = is_silent(&result);
-            let name = format!("{} {workload} works in trials, as client and as server", offered.name);
-            report(Checked { name, result });
-            if is_silent {
-                return;
-            }
+    for (spec, workload) in tested.driver.hello.mechanisms.iter().flat_map(trials_of) {
+        let result = in_trials(&tested, &spec, workload);
+        if interrupted.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_silent = is_silent(&result);
+        report(Checked {
+            name: format!("{spec} {workload} works in trials, as client and as server"),
+            result,
+        });
+        if is_silent {
+            return;
         }
     }
+}
+
+/// What is tried in trials of a mechanism: each workload, and each codec in one of them.
+fn trials_of(offered: &DriverMechanism) -> Vec<(Spec, Workload)> {
+    let plain = Spec::plain(&offered.name);
+    let with_codec = |codec: &String| {
+        let params =
+            Params::parse(&format!("{}={codec}", CODEC.name), &Card { params: &[CODEC], ..Card::OPERATION });
+        Some((Spec { params: params.ok()?, ..plain.clone() }, *offered.workloads.first()?))
+    };
+    let coded = offered.codecs.iter().filter_map(with_codec);
+    offered.workloads.iter().map(|workload| (plain.clone(), *workload)).chain(coded).collect()
 }
 
 /// Whether the endpoint was waited for in vain: it would be again, and whoever wrote it knows what to mend.
@@ -368,14 +382,14 @@ fn silence(tested: &Tested<'_>) -> Finding {
 
 /// Trials of the endpoint with ipcmark's own on either side, or with itself where ipcmark has no such mechanism, as `run` makes them: of an exact
 /// number of iterations and of a time, with times of single iterations where it has them.
-fn in_trials(tested: &Tested<'_>, mechanism: &str, workload: Workload) -> Finding {
+fn in_trials(tested: &Tested<'_>, spec: &Spec, workload: Workload) -> Finding {
     let own = || Some(tested.driver.name.clone());
-    let is_known = mechanisms::registry::CARDS.iter().any(|card| card.name == mechanism);
+    let is_known = mechanisms::registry::CARDS.iter().any(|card| card.name == spec.name);
     let drivers: &[[Option<DriverName>; 2]] =
-        if is_known { &[[own(), None], [None, own()]] } else { &[[own(), own()]] };
+        if is_known && spec.params.is_empty() { &[[own(), None], [None, own()]] } else { &[[own(), own()]] };
     for [client, server] in drivers {
         let drivers = CaseDrivers { client: client.clone(), server: server.clone() };
-        trial(tested, mechanism, workload, drivers).map_err(|why| match (client, server) {
+        trial(tested, Spec { drivers, ..spec.clone() }, workload).map_err(|why| match (client, server) {
             (Some(_), None) => format!("as a client: {why}"),
             (None, Some(_)) => format!("as a server: {why}"),
             _ => why,
@@ -384,7 +398,7 @@ fn in_trials(tested: &Tested<'_>, mechanism: &str, workload: Workload) -> Findin
     Ok(())
 }
 
-fn trial(tested: &Tested<'_>, mechanism: &str, workload: Workload, drivers: CaseDrivers) -> Finding {
+fn trial(tested: &Tested<'_>, spec: Spec, workload: Workload) -> Finding {
     const SLICE_NS: u64 = 2_000_000;
     let directory = RunDirectory::create().map_err(text)?;
     let mut set = DriverSet::default();
@@ -411,7 +425,7 @@ fn trial(tested: &Tested<'_>, mechanism: &str, workload: Workload, drivers: Case
         pace: Pace::BackToBack,
         peers: Peers::Pair,
         inject: None,
-        spec: Spec { drivers, ..Spec::plain(mechanism) },
+        spec,
     };
     let mut trial = trials.start(&case, 0, None).map_err(text)?;
     for size in [Sizing::Iterations(ITERATIONS), Sizing::Slice { slice_ns: SLICE_NS, hint_ns: None }] {

@@ -32,7 +32,7 @@ pub(super) fn mechanisms() -> Vec<DriverMechanism> {
     let of = |name: &str| {
         let card = registry::card(name)?;
         let workloads = WORKLOADS.into_iter().filter(|workload| card.takes(*workload)).collect();
-        Some(DriverMechanism { name: name.to_owned(), workloads, summary: String::new() })
+        Some(DriverMechanism { name: name.to_owned(), workloads, codecs: Vec::new(), summary: String::new() })
     };
     MECHANISMS.into_iter().filter_map(of).collect()
 }

@@ -139,6 +139,9 @@ pub struct DriverMechanism {
     pub name: String,
     /// `latency`, `transfer`, `throughput`.
     pub workloads: Vec<Workload>,
+    /// What it can make of a message that is an object, beside bytes as they are: the values of the parameter `codec`.
+    #[serde(default)]
+    pub codecs: Vec<String>,
     /// What it is, in a line; of one of its own.
     #[serde(default)]
     pub summary: String,
