@@ -28,6 +28,7 @@ fuzz_target!(|text: &str| {
                     assert_eq!(spec.params.count(card, param.name).is_some(), text.is_some())
                 }
                 model::Domain::Duration => assert!(spec.params.duration(card, param.name).as_secs() <= 1),
+                model::Domain::Name => assert!(text.is_some_and(|text| !text.is_empty())),
                 model::Domain::Choice(words) => assert!(text.is_none_or(|text| words.contains(&text))),
             }
         }

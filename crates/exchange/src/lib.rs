@@ -31,4 +31,4 @@ pub use message::Ended;
 pub use observed::{Observed, ObservedPort, candidates};
 pub use sockets::Sockets;
 pub use target::Target;
-pub use usage::{ProgramUsage, of_tree};
+pub use usage::{ProgramUsage, memory_of_tree_bytes, of_tree};

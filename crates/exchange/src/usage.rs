@@ -99,6 +99,15 @@ pub fn of_tree(root: Pid) -> Usage {
     sum
 }
 
+/// The memory of a process and all its descendants that are alive, in bytes, of which several share counts in parts (proc_pid_smaps(5), `Pss`).
+/// `None` where the kernel does not say.
+pub fn memory_of_tree_bytes(root: Pid) -> Option<u64> {
+    let all = descendants(root).into_iter().chain([root.as_raw_nonzero().get()]);
+    let of_each = all.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok());
+    let bytes: u64 = of_each.map(|rollup| field(&rollup, "Pss:") * 1024).sum();
+    (bytes > 0).then_some(bytes)
+}
+
 fn of_threads(pid: i32) -> Usage {
     /// The fields behind the name, from the state, which is the third (proc_pid_stat(5)).
     const MINFLT: usize = 10 - 3;
@@ -162,6 +171,7 @@ mod tests {
         let own = rustix::process::getpid();
         let all = descendants(own);
         assert!(all.contains(&(shell.id() as i32)), "{all:?}");
+        assert!(memory_of_tree_bytes(own).is_none_or(|bytes| bytes > 100_000));
         let usage = of_descendants(own);
         assert!(usage.cpu_ns > 1_000_000 && usage.peak_bytes > 100_000, "{usage:?}");
         drop(shell.stdin.take());

@@ -70,7 +70,10 @@ pub const SHIPPED: &[Shipped] = &[
         files: &[
             file!("driver.toml", "python/driver.toml"),
             file!("driver.py", "python/driver.py"),
+            file!("asyncio_endpoint.py", "python/asyncio_endpoint.py"),
             file!("endpoint.py", "python/endpoint.py"),
+            file!("codec.py", "python/codec.py"),
+            file!("message.capnp", "python/message.capnp"),
         ],
         template: TEMPLATE,
     },
@@ -80,6 +83,8 @@ pub const SHIPPED: &[Shipped] = &[
             file!("driver.toml", "dbus/driver.toml"),
             file!("driver.py", "dbus/driver.py"),
             file!("endpoint.py", "python/endpoint.py"),
+            file!("codec.py", "python/codec.py"),
+            file!("message.capnp", "python/message.capnp"),
         ],
         template: TEMPLATE,
     },
@@ -89,6 +94,8 @@ pub const SHIPPED: &[Shipped] = &[
             file!("driver.toml", "redis/driver.toml"),
             file!("driver.py", "redis/driver.py"),
             file!("endpoint.py", "python/endpoint.py"),
+            file!("codec.py", "python/codec.py"),
+            file!("message.capnp", "python/message.capnp"),
         ],
         template: TEMPLATE,
     },
@@ -98,6 +105,8 @@ pub const SHIPPED: &[Shipped] = &[
             file!("driver.toml", "zeromq/driver.toml"),
             file!("driver.py", "zeromq/driver.py"),
             file!("endpoint.py", "python/endpoint.py"),
+            file!("codec.py", "python/codec.py"),
+            file!("message.capnp", "python/message.capnp"),
         ],
         template: TEMPLATE,
     },
@@ -134,9 +143,6 @@ pub struct ManifestMechanism {
     pub name: DriverName,
     /// What can be measured of it.
     pub workloads: Vec<Workload>,
-    /// The values that its parameter `codec` can have.
-    #[serde(default)]
-    pub codecs: Vec<String>,
     /// What it stands on: the mechanism that is left when what it `adds` is left out. One of ipcmark's own needs none: it is left without the driver.
     #[serde(default)]
     pub without: Option<String>,
@@ -181,6 +187,16 @@ pub fn built(name: &DriverName) -> Result<Option<Via>, Invalid> {
     command_of(&Manifest::parse(&text, &directory.display().to_string())?, &directory).map(Some)
 }
 
+/// What the driver `name` says of itself: the one that is built, else the one that comes with the program.
+pub fn manifest(name: &DriverName) -> Result<Option<Manifest>, Invalid> {
+    let built = std::fs::read_to_string(home()?.join(name.as_str()).join(MANIFEST));
+    match (built, SHIPPED.iter().find(|shipped| shipped.name == name.as_str())) {
+        (Ok(text), _) => Manifest::parse(&text, name.as_str()).map(Some),
+        (Err(_), Some(shipped)) => shipped.manifest().map(Some),
+        (Err(_), None) => Ok(None),
+    }
+}
+
 /// The command of what `manifest` describes and lies in `directory`. Words that name files there, and a dot, are paths in it.
 pub fn command_of(manifest: &Manifest, directory: &Path) -> Result<Via, Invalid> {
     let Some(words) = shlex::split(&manifest.run) else {
@@ -211,14 +227,36 @@ pub fn register() -> Result<(), Invalid> {
     Ok(())
 }
 
-/// The same of the endpoints of commands that are `typed`.
-pub fn register_typed(typed: &EndpointOptions, timeout: Duration) -> Result<(), Error> {
-    for text in [&typed.endpoint, &typed.client_endpoint, &typed.server_endpoint].into_iter().flatten() {
-        let driver = Driver::meet(&Via::parse(text)?, timeout, &AtomicBool::new(false))?;
+/// The endpoints of commands that are typed, once they are met.
+#[derive(Debug, Default)]
+pub struct TypedDrivers {
+    set: DriverSet,
+    drivers: CaseDrivers,
+}
+
+impl TypedDrivers {
+    /// Starts what `typed` names, each command once, and makes the mechanisms that it has of its own known to the registry.
+    pub fn meet(typed: &EndpointOptions, timeout: Duration) -> Result<Self, Error> {
+        let mut all = Self::default();
+        let of = |own: &Option<String>| own.clone().or_else(|| typed.endpoint.clone());
+        all.drivers.client = all.add(of(&typed.client_endpoint), timeout)?;
+        all.drivers.server = all.add(of(&typed.server_endpoint), timeout)?;
+        Ok(all)
+    }
+
+    fn add(&mut self, command: Option<String>, timeout: Duration) -> Result<Option<DriverName>, Error> {
+        let Some(text) = command else { return Ok(None) };
+        let command = Via::parse(&text)?;
+        if let Some(known) = self.set.started_by(&command) {
+            return Ok(Some(known.name.clone()));
+        }
+        let driver = Driver::meet(&command, timeout, &AtomicBool::new(false))?;
         let own = driver.hello.mechanisms.iter();
         own.for_each(|own| registry::add(card(&own.name, &own.summary, &own.workloads)));
+        let name = driver.name.clone();
+        self.set.add(driver)?;
+        Ok(Some(name))
     }
-    Ok(())
 }
 
 fn register_all(manifest: &Manifest) {
@@ -261,16 +299,15 @@ pub fn are_named(word: &str) -> bool {
         }
 }
 
-/// Meets the drivers of a selection: those of the commands in `typed`, which then are those of all mechanisms of `blocks` that name none; and those
-/// that `blocks` name. One that is not built is met by nobody, and what names it is dropped from the plan with that as the reason.
-pub fn meet(typed: &EndpointOptions, timeout: Duration, blocks: &mut [Block]) -> Result<DriverSet, Error> {
-    let mut set = DriverSet::default();
-    let commands = commanded(typed, timeout, &mut set)?;
+/// Meets the drivers of a selection: those that are `typed` are those of all mechanisms of `blocks` that name none, and `blocks` name others. One
+/// that is not built is met by nobody, and what names it is dropped from the plan with that as the reason.
+pub fn meet(typed: TypedDrivers, timeout: Duration, blocks: &mut [Block]) -> Result<DriverSet, Error> {
+    let TypedDrivers { mut set, drivers } = typed;
     for spec in blocks.iter_mut().flat_map(|block| &mut block.specs) {
         if spec.drivers.are_none()
             && registry::card(&spec.name).is_some_and(|card| card.kind == CardKind::Mechanism)
         {
-            spec.drivers = commands.clone();
+            spec.drivers = drivers.clone();
         }
         for name in spec.drivers.names() {
             if set.get(name).is_none()
@@ -281,18 +318,6 @@ pub fn meet(typed: &EndpointOptions, timeout: Duration, blocks: &mut [Block]) ->
         }
     }
     Ok(set)
-}
-
-/// The drivers that commands are typed for.
-fn commanded(typed: &EndpointOptions, timeout: Duration, set: &mut DriverSet) -> Result<CaseDrivers, Error> {
-    let mut meet = |command: &Option<String>| -> Result<Option<DriverName>, Error> {
-        let Some(text) = command.as_ref().or(typed.endpoint.as_ref()) else { return Ok(None) };
-        let driver = Driver::meet(&Via::parse(text)?, timeout, &AtomicBool::new(false))?;
-        let name = driver.name.clone();
-        set.add(driver)?;
-        Ok(Some(name))
-    };
-    Ok(CaseDrivers { client: meet(&typed.client_endpoint)?, server: meet(&typed.server_endpoint)? })
 }
 
 /// Why the drivers of `spec` cannot measure it, if they cannot; and in which workloads they can.

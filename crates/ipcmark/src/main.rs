@@ -16,6 +16,7 @@ mod exit;
 mod explanation;
 mod explanation_against;
 mod explanation_files;
+mod layers;
 mod measuring;
 mod output;
 mod planning;

@@ -65,6 +65,9 @@ pub fn show_study(format: report::Format, results: &Results) -> Result<(), Error
 /// Prints `results` as `request` says.
 pub fn show(request: &ShowRequest, results: &Results) -> Result<(), Error> {
     let results = AnalysedResults::of(results);
+    if request.study && request.format == report::Format::Table {
+        return write(|out| request.format.write_study(&results, &style(), out));
+    }
     let style = report::Style { detail: request.detail, ..style() };
     let metric = request.metric.as_deref();
     let plot = if request.plot { report::plot(&results, metric, &style)? } else { String::new() };

@@ -4,10 +4,11 @@
 //! It reads the files that are named, and asks nothing else of this host.
 
 use crate::cli::{
-    AxesOptions, CompareArguments, EffortOptions, EndpointOptions, ExplainArguments, FormatOption,
-    PageOption, ProfileOptions, RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
+    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, FormatOption, PageOption, ProfileOptions,
+    RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
 };
 use crate::derived_file::Existing;
+use crate::drivers::TypedDrivers;
 use crate::exit::Error;
 use crate::selection::{ALL, Axes, by_hand, placements, restrict};
 use crate::{drivers, results_file, suites};
@@ -88,6 +89,8 @@ pub struct ShowRequest {
     pub plot: bool,
     /// The column that charts show.
     pub metric: Option<String>,
+    /// Whether the study is the answer.
+    pub study: bool,
 }
 
 /// What `ipcmark compare` is to do.
@@ -211,7 +214,7 @@ impl RunRequest {
     pub fn new(arguments: RunArguments) -> Result<Self, Error> {
         let RunArguments { what, axes, effort, quick, observe, programs, .. } = arguments;
         drivers::register()?;
-        drivers::register_typed(&programs, effort.timeout)?;
+        let typed = TypedDrivers::meet(&programs, effort.timeout)?;
         let axes = Axes::try_from(axes)?;
         let is_named = named_suite(&what)?.is_some();
         if !is_named && (quick || observe.is_some()) {
@@ -232,7 +235,7 @@ impl RunRequest {
         suite.total = arguments.total.or(suite.total);
         suite.endpoints = endpoints.map(Into::into).or(suite.endpoints);
         let remote = RemoteRequest::new(arguments.remote)?;
-        let drivers = drivers::meet(&programs, timeout, &mut suite.blocks)?;
+        let drivers = drivers::meet(typed, timeout, &mut suite.blocks)?;
         if remote.is_some() && programs.are_typed() {
             return Err(Invalid::new(
                 "endpoints that are other programs are of this host",
@@ -348,7 +351,7 @@ fn refuse_unknown(word: &str) -> Result<(), Invalid> {
 
 impl From<ShowOptions> for ShowRequest {
     fn from(ShowOptions { format, detail, plot, metric }: ShowOptions) -> Self {
-        Self { format, detail, plot, metric }
+        Self { format, detail, plot, metric, study: false }
     }
 }
 
@@ -451,7 +454,7 @@ impl RatioRequest {
         let [mut both, mut after] = blocks;
         let before = both.len();
         both.append(&mut after);
-        let drivers = drivers::meet(&EndpointOptions::default(), effort.timeout, &mut both)?;
+        let drivers = drivers::meet(TypedDrivers::default(), effort.timeout, &mut both)?;
         let after = both.split_off(before);
         Ok(Self {
             drivers,

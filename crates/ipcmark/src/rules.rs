@@ -125,25 +125,10 @@ mod tests {
     fn sample(round: u32, iteration_ns: f64, late_ns: Option<f64>) -> Sample {
         Sample {
             round,
-            started_ns: u64::from(round) * 5_000_000_000,
-            iterations: 10,
-            trial_iterations: 10,
-            elapsed_ns: 10.0 * iteration_ns,
-            floor_ns: None,
-            wake_floor_ns: None,
-            each: None,
-            client: Usage::default(),
-            server: None,
-            calls: None,
-            steps: None,
-            timer: None,
-            schedule: late_ns.map(|late_ns| ScheduleSample { span_ns: 1e6, late_ns, backlog_slope: None }),
-            shares: None,
-            lost: None,
-            network: None,
             trial: round,
-            speed: None,
-            stolen_ns: None,
+            started_ns: u64::from(round) * 5_000_000_000,
+            schedule: late_ns.map(|late_ns| ScheduleSample { span_ns: 1e6, late_ns, backlog_slope: None }),
+            ..Sample::of(10, 10.0 * iteration_ns, Usage::default(), None)
         }
     }
 

@@ -59,12 +59,43 @@ pub struct Sample {
     /// How many of the messages sent in these iterations did not arrive. Only of mechanisms that lose some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
+    /// The memory of both endpoints' processes, and of what these have started, after the slice, in bytes: what several share counts in parts
+    /// (proc_pid_smaps(5), `Pss`). Only of endpoints that are drivers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// What the kernels of both hosts counted in all iterations of the slice, and how they reached each other. Only between hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSample>,
 }
 
 impl Sample {
+    /// One of `iterations` that took `elapsed_ns`, in which the endpoints used so much. What else there is to say is for the caller.
+    pub fn of(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Usage>) -> Self {
+        Self {
+            trial: 0,
+            round: 0,
+            started_ns: 0,
+            speed: None,
+            stolen_ns: None,
+            iterations,
+            trial_iterations: iterations,
+            elapsed_ns,
+            floor_ns: None,
+            wake_floor_ns: None,
+            each: None,
+            client,
+            server,
+            calls: None,
+            steps: None,
+            timer: None,
+            schedule: None,
+            shares: None,
+            lost: None,
+            memory_bytes: None,
+            network: None,
+        }
+    }
+
     /// Nanoseconds per iteration.
     pub fn iteration_ns(&self) -> f64 {
         self.elapsed_ns / self.iterations as f64

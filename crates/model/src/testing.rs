@@ -64,25 +64,11 @@ pub fn lines(results: &Results) -> Vec<Line> {
 pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
     Sample {
         round,
-        started_ns: u64::from(round) * 1_000_000,
-        iterations: 1000,
-        trial_iterations: 1200,
-        elapsed_ns: iteration_ns * 1000.0,
-        floor_ns,
-        wake_floor_ns: None,
-        each: None,
-        client: Usage::default(),
-        server: Some(Usage::default()),
-        calls: None,
-        steps: None,
-        timer: None,
-        schedule: None,
-        shares: None,
-        lost: None,
-        network: None,
         trial: round,
-        speed: None,
-        stolen_ns: None,
+        started_ns: u64::from(round) * 1_000_000,
+        trial_iterations: 1200,
+        floor_ns,
+        ..Sample::of(1000, iteration_ns * 1000.0, Usage::default(), Some(Usage::default()))
     }
 }
 

@@ -172,26 +172,12 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
     };
     let sample = |(round, ns): (u32, f64)| Sample {
         round,
-        started_ns: 0,
-        iterations: ITERATIONS,
-        trial_iterations: ITERATIONS,
-        elapsed_ns: ns * ITERATIONS as f64,
+        trial: round,
         floor_ns,
         // What a wake-up takes there and back, in the stead of a cache line.
         wake_floor_ns: floor_ns.filter(|_| wakes).map(|floor| floor + 20_000.0 - 142.0),
         each: each.then(|| timed(ns * 1.012)),
-        client: usage(ns),
-        server: server.then(|| usage(ns)),
-        calls: None,
-        steps: None,
-        timer: None,
-        schedule: None,
-        shares: None,
-        lost: None,
-        network: None,
-        trial: round,
-        speed: None,
-        stolen_ns: None,
+        ..Sample::of(ITERATIONS, ns * ITERATIONS as f64, usage(ns), server.then(|| usage(ns)))
     };
     let samples: Vec<Sample> = (0..).zip(iteration_ns).map(sample).collect();
     let summary = summary::summarise_alone(&case, &samples).unwrap();

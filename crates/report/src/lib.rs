@@ -35,7 +35,7 @@ pub use self::html::page::html;
 pub use self::html::ratios::{comparison_html, paired_html, replay_both_html, replay_html, tried_html};
 pub use self::html::recording::recording_html;
 pub use self::svg::chart::{png, svg};
-pub use self::svg::figures::{Chart, Drawing, SideBySide, drawings, file_name, iterations};
+pub use self::svg::figures::{Chart, Drawing, SideBySide, drawings, file_name, study_pictures};
 pub use self::svg::flame::{flame_graph, flame_graph_difference, folded};
 pub use self::svg::front::advice_svg;
 pub use self::svg::recording::recording_svg;

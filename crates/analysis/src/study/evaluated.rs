@@ -19,6 +19,9 @@ pub struct EvaluatedStudy {
     pub tables: Vec<EvaluatedTable>,
     /// Its figures, in its order.
     pub figures: Vec<EvaluatedFigure>,
+    /// Its sums of layers, in its order; each bar is one of the tables, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<EvaluatedStack>,
     /// What it concluded, and whether that holds here.
     pub conclusions: Vec<EvaluatedConclusion>,
     /// Its figures of which this run has nothing to draw, each reason once.
@@ -115,6 +118,37 @@ pub struct EvaluatedTimeline {
     pub case: String,
     /// The iterations: typical ones, then a slow one.
     pub iterations: Vec<Iteration>,
+}
+
+/// Times as sums of layers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvaluatedStack {
+    /// What it is called.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The bars, from top to bottom.
+    pub bars: Vec<EvaluatedBar>,
+}
+
+/// A sum of layers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvaluatedBar {
+    /// What it is of.
+    pub name: String,
+    /// Its layers, the lowest first.
+    pub layers: Vec<EvaluatedLayer>,
+}
+
+/// A layer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvaluatedLayer {
+    /// What is added.
+    pub name: String,
+    /// The time that it adds to that of the layers below.
+    pub adds: EvaluatedCell,
+    /// The time with it and without those above.
+    pub so_far: EvaluatedCell,
 }
 
 /// An axis of a figure.

@@ -52,6 +52,11 @@ pub(crate) fn value(metric: &Metric, case: &Case, trials: &Trials<'_>, returned:
             let lost: u64 = samples.iter().map(|sample| sample.lost).sum::<Option<u64>>()?;
             lost as f64 / iterations(samples)
         }
+        Metric::Memory => {
+            let bytes: Vec<f64> =
+                samples.iter().filter_map(|sample| Some(sample.memory_bytes? as f64)).collect();
+            stats::median(&bytes)?
+        }
         Metric::Quantile(quantile) => quantile_ns(*quantile, samples)?,
         Metric::Used(used, endpoints) => {
             let of_ends = samples.iter().map(|sample| usage_of(*used, sample, *endpoints));

@@ -1,7 +1,7 @@
 //! Studies evaluated: their tables, figures and conclusions with the numbers of a run.
 //!
 //! From a name to trials (`select`), from trials to a number with its interval (`estimate`), from numbers to tables, figures
-//! and verdicts (`tables`, `figures`, `judge`).
+//! and verdicts (`tables`, `figures`, `stacks`, `judge`).
 
 mod estimate;
 mod evaluate;
@@ -14,6 +14,7 @@ mod longer;
 mod metric_value;
 mod overlay;
 mod select;
+mod stacks;
 mod tables;
 #[cfg(test)]
 mod tests;

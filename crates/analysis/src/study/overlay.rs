@@ -40,6 +40,7 @@ fn one_of(runs: &[(&str, &EvaluatedStudy)]) -> EvaluatedStudy {
         source: labels.join(", "),
         tables: vec![verdicts(&labels, runs)],
         figures,
+        stacks: Vec::new(),
         conclusions: Vec::new(),
         undrawn: Vec::new(),
     }

@@ -50,7 +50,7 @@ fn cell(selector: &Selector<'_>, cell: &StudyCell) -> EvaluatedCell {
     }
 }
 
-fn number_cell(selector: &Selector<'_>, of: &Measure) -> EvaluatedCell {
+pub(super) fn number_cell(selector: &Selector<'_>, of: &Measure) -> EvaluatedCell {
     match (measure(selector, of, At::Nothing, CONFIDENCE), of.unit()) {
         (Ok(number), Ok(unit)) => EvaluatedCell::Value(number.estimate, unit),
         (Err(why), _) => EvaluatedCell::Missing(why),

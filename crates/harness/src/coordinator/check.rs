@@ -22,8 +22,8 @@ use crate::protocol::silence::SILENCE;
 use model::card::Card;
 use model::record::ClockSource;
 use model::{
-    CODEC, Case, CaseDrivers, DriverName, EndpointRole, Endpoints, HostAddress, Pace, Params, Peers, Placement,
-    Size, Spec, Workload,
+    CODEC, Case, CaseDrivers, DriverName, EndpointRole, Endpoints, HostAddress, Pace, Params, Peers,
+    Placement, Size, Spec, Workload,
 };
 use peer::{Mistake, RawPeer};
 use rustix::fd::OwnedFd;

@@ -141,12 +141,7 @@ mod tests {
                 ticks: vec![ticks; iterations],
                 stride: 1,
             }],
-            ..SliceReport::of(crate::endpoint::sample::sample(
-                iterations as u64,
-                elapsed_ns,
-                busy,
-                Some(busy),
-            ))
+            ..SliceReport::of(Sample::of(iterations as u64, elapsed_ns, busy, Some(busy)))
         }
     }
 

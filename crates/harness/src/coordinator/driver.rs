@@ -68,6 +68,11 @@ impl DriverSet {
         Ok(())
     }
 
+    /// The one that `command` starts.
+    pub fn started_by(&self, command: &Via) -> Option<&Driver> {
+        self.all.values().find(|driver| driver.command == *command)
+    }
+
     /// The one called `name`.
     pub fn get(&self, name: &DriverName) -> Option<&Driver> {
         self.all.get(name)

@@ -2,7 +2,6 @@
 
 use super::schedule::{RunClock, TimeBudget, Trial, Trials};
 use super::trial_error::TrialError;
-use crate::endpoint::sample::sample;
 use crate::protocol::error::EndpointError;
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
@@ -147,7 +146,7 @@ impl Trial for FakeTrial<'_> {
             client: EndpointObservation::default(),
             server: None,
         });
-        let sample = sample(10, 10.0 * iteration_ns, Usage::default(), None);
+        let sample = Sample::of(10, 10.0 * iteration_ns, Usage::default(), None);
         Ok(SliceReport { observation, elsewhere, ..SliceReport::of(sample) })
     }
 

@@ -10,14 +10,13 @@ use super::trial_error::TrialError;
 use crate::clock::{Clock, Timer};
 use crate::endpoint::meters::each;
 use crate::endpoint::phase_iterations::{GROWTH, MOST_ITERATIONS, PhaseIterations};
-use crate::endpoint::sample::sample;
 use crate::host::steal::stolen_ns;
 use crate::protocol::channel::{Channel, wait_any};
 use crate::protocol::hello::DriverHello;
 use crate::protocol::led::{ALIVE, EACH, FromLed, LedDone, LedOrders, LedPhase, ToLed};
 use crate::protocol::orders::{NetworkOrders, Singly, Sizing, SliceOrders};
 use crate::protocol::report::SliceReport;
-use exchange::of_tree;
+use exchange::{memory_of_tree_bytes, of_tree};
 use mechanisms::{NetworkToken, registry};
 use model::observation::{CpuTrace, EventSet, RecordingWay};
 use model::record::{Sample, Usage};
@@ -61,6 +60,12 @@ struct LedEndpoint {
     hello: Option<DriverHello>,
     /// What it said while the other was waited for.
     said: VecDeque<FromLed>,
+}
+
+impl LedEndpoint {
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
 }
 
 /// What both endpoints did in a phase.
@@ -296,7 +301,7 @@ impl<'a> LedTrial<'a> {
             Workload::Throughput => server.elapsed_ns,
             _ => client.elapsed_ns,
         };
-        let report = SliceReport::of(sample(timed, elapsed_ns, Usage::default(), None));
+        let report = SliceReport::of(Sample::of(timed, elapsed_ns, Usage::default(), None));
         believable(&report, within)?;
         let share = timed as f64 / count as f64;
         let seen_ns = within.as_nanos() as f64 * share;
@@ -313,10 +318,12 @@ impl<'a> LedTrial<'a> {
 
     /// What the processes of both have used so far.
     fn usage(&self) -> [Usage; 2] {
-        self.endpoints.each_ref().map(|endpoint| {
-            let pid = i32::try_from(endpoint.child.id()).ok().and_then(Pid::from_raw);
-            pid.map(of_tree).unwrap_or_default()
-        })
+        self.endpoints.each_ref().map(|endpoint| endpoint.pid().map(of_tree).unwrap_or_default())
+    }
+
+    /// The memory that the processes of both have now.
+    fn memory_bytes(&self) -> Option<u64> {
+        self.endpoints.iter().map(|endpoint| endpoint.pid().and_then(memory_of_tree_bytes)).sum()
     }
 
     /// How many iterations the phases of a slice have. The first slice of a trial begins with a warm-up.
@@ -445,7 +452,8 @@ impl Trial for LedTrial<'_> {
             each: one_by_one,
             trial_iterations: std::mem::take(&mut self.iterations_so_far),
             stolen_ns: stolen_ns.map(|(before, after)| after.saturating_sub(before)),
-            ..sample(counts.together, elapsed_ns, client, Some(server))
+            memory_bytes: self.memory_bytes(),
+            ..Sample::of(counts.together, elapsed_ns, client, Some(server))
         };
         Ok(SliceReport::of(sample))
     }

@@ -7,10 +7,10 @@ use super::meters::{CallLog, IterationLog, StepLog, Watch, call_counts, each};
 use super::network_meter::SliceNetwork;
 use super::pacer::Pacer;
 use super::phase_iterations::{GROWTH, LEAST_COMMON_PHASE_NS, MOST_ITERATIONS, PhaseIterations};
-use super::sample::{sample, usage_between};
 use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
 use super::sides::{ClientSide, Extras, Watched};
 use super::speed::SpeedReader;
+use super::usage::usage_between;
 use crate::clock::{Clock, Stamp};
 use crate::protocol::error::{Blame, EndpointError};
 use crate::protocol::message::{EndpointMessage, PeerMessage};
@@ -179,7 +179,7 @@ impl<'a> Client<'a> {
             steps,
             lost: server.lost,
             speed: client.speed,
-            ..sample(together, client.elapsed_ns, client.usage, Some(server.usage))
+            ..Sample::of(together, client.elapsed_ns, client.usage, Some(server.usage))
         })
     }
 
@@ -216,7 +216,7 @@ impl<'a> Client<'a> {
         let sample = Sample {
             lost: server.lost,
             speed: client.speed,
-            ..sample(iterations, client.elapsed_ns, client.usage, Some(server.usage))
+            ..Sample::of(iterations, client.elapsed_ns, client.usage, Some(server.usage))
         };
         Ok((sample, log.times()))
     }
@@ -233,7 +233,7 @@ impl<'a> Client<'a> {
             each,
             schedule: pacer.schedule(),
             speed: client.speed,
-            ..sample(together, elapsed_ns, client.usage, Some(server.usage))
+            ..Sample::of(together, elapsed_ns, client.usage, Some(server.usage))
         })
     }
 
@@ -265,7 +265,7 @@ impl<'a> Client<'a> {
         let clock = Clock::new(orders.singly.clock(self.session.orders.clock));
         let iterations = self.iterations_among_peers(orders, is_answered)?;
         let phase = Phase { kind: PhaseKind::Common, iterations, check: false, reads_speed: false };
-        let (mut all, mut times) = (sample(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
+        let (mut all, mut times) = (Sample::of(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
         self.session.wait_for_the_others()?;
         // One more phase when all have measured one, so that every client was at work while the last of them measured.
         let mut is_last = self.session.is_the_only_client();
@@ -396,7 +396,7 @@ impl<'a> Client<'a> {
             client: probe.observation()?,
             server: self.server_phase()?.observation,
         };
-        Ok((sample(iterations, elapsed_ns, Usage::default(), None), observation))
+        Ok((Sample::of(iterations, elapsed_ns, Usage::default(), None), observation))
     }
 
     /// The client's side of `iterations`.

@@ -3,9 +3,9 @@
 use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
 use super::meters::{IterationLog, Watch};
-use super::sample::{sample, usage_between};
 use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
 use super::speed::SpeedReader;
+use super::usage::usage_between;
 use crate::clock::Clock;
 use crate::protocol::message::EndpointMessage;
 use crate::protocol::orders::{MOST_RECORDED_ITERATIONS, Singly, Sizing};
@@ -69,7 +69,7 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         Ok(Sample {
             trial_iterations: std::mem::take(&mut self.iterations_so_far),
             speed: self.session.reads_speed().then_some(speed),
-            ..sample(iterations, elapsed_ns, client, None)
+            ..Sample::of(iterations, elapsed_ns, client, None)
         })
     }
 
@@ -89,7 +89,7 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         let elapsed_ns = log.ticks.iter().sum::<u64>() as f64;
         let sample = Sample {
             trial_iterations: std::mem::take(&mut self.iterations_so_far),
-            ..sample(iterations, elapsed_ns, usage, None)
+            ..Sample::of(iterations, elapsed_ns, usage, None)
         };
         Ok(SliceReport { iteration_times: vec![log.times()], ..SliceReport::of(sample) })
     }
@@ -106,7 +106,7 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         let client = probe.observation()?;
         let observation =
             Observation { iterations, elapsed_ns, iteration_ends_ns: Vec::new(), client, server: None };
-        let sample = sample(iterations, elapsed_ns, Usage::default(), None);
+        let sample = Sample::of(iterations, elapsed_ns, Usage::default(), None);
         Ok(SliceReport { observation: Some(observation), ..SliceReport::of(sample) })
     }
 
@@ -239,7 +239,7 @@ impl<O: Operation> OperationTrial<'_, O> {
             off_clock_ns: mean(&said_ns) - mean(&clock_ns),
             resolution_ns: resolution_ticks * tick_ns,
         };
-        Ok(Sample { timer: Some(timer), ..sample(intervals, clock_ns.iter().sum(), usage, None) })
+        Ok(Sample { timer: Some(timer), ..Sample::of(intervals, clock_ns.iter().sum(), usage, None) })
     }
 }
 

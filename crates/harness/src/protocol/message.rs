@@ -131,7 +131,7 @@ mod tests {
     /// Whatever comes is a message or a failure, for both sides. What is read is written again and read the same.
     #[test]
     fn damaged_messages_are_refused_or_read_and_panic_nowhere() {
-        let sample = crate::endpoint::sample::sample(5, 100.0, Usage::default(), None);
+        let sample = Sample::of(5, 100.0, Usage::default(), None);
         let from_endpoint = [
             EndpointMessage::Hello(Hello::own()),
             EndpointMessage::Expect { ns: u64::MAX },

@@ -1,18 +1,26 @@
 //! `ipcmark explain`: from the request to the cases, the trials and the explanations.
 
 use crate::cli::ExplainArguments;
+use crate::cmd::run::measure_and_show;
+use crate::drivers;
 use crate::exit::{Error, Exit};
 use crate::explanation::{explain_cases, unexplainable};
 use crate::explanation_against::{explain_pairs, pairs};
+use crate::layers;
 use crate::planning::{nothing_left, plan_here, plan_some, requested};
 use crate::request::{Against, ExplainRequest};
 use crate::session::RunSession;
+use harness::clock::Timer;
 use harness::coordinator::other_build;
 use model::{Case, Invalid};
 use std::path::Path;
 
 /// Explains the cases that are asked for.
 pub fn run(arguments: ExplainArguments) -> Result<Exit, Error> {
+    drivers::register()?;
+    if layers::are_asked_for(&arguments.what) {
+        return measure_and_show(&layers::request(arguments)?, Timer::start());
+    }
     let request = ExplainRequest::new(arguments)?;
     let host = harness::host::facts::read(Path::new("/"));
     let plan = plan_some(plan_here(&request.blocks, request.endpoints, &host.topology))?;

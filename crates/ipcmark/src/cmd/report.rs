@@ -51,7 +51,7 @@ fn make(files: &FileOptions, all: &[Results], metric: Option<&str>, existing: Ex
         }
     }
     if let Some(directory) = &files.svg {
-        for (name, picture) in report::iterations(&analysed) {
+        for (name, picture) in report::study_pictures(&analysed) {
             write(&directory.join(format!("{name}.svg")), picture.as_bytes(), existing)?;
         }
     }

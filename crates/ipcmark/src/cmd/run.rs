@@ -33,7 +33,11 @@ use std::time::Duration;
 /// Measures what is asked for and shows it.
 pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     let timer = Timer::start();
-    let request = RunRequest::new(arguments)?;
+    measure_and_show(&RunRequest::new(arguments)?, timer)
+}
+
+/// Does what `request` asks for, in a time that began with `timer`.
+pub fn measure_and_show(request: &RunRequest, timer: Timer) -> Result<Exit, Error> {
     let suite = &request.suite;
     let host = harness::host::facts::read(Path::new("/"));
     let session = if request.dry_run && request.remote.is_none() { None } else { Some(RunSession::open()?) };
@@ -58,7 +62,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     // Probes observe endpoints of this host.
     let study = suite.study.as_ref().filter(|_| remote.is_none());
     let subjects = study.map_or_else(Vec::new, |study| profile::subjects(study, &plan, suite.total));
-    let settings = settings(&request, &plan, !subjects.is_empty());
+    let settings = settings(request, &plan, !subjects.is_empty());
     let Some(session) = session.as_ref().filter(|_| !request.dry_run) else {
         print(&dry_run(&plan, &settings, &subjects))?;
         return Ok(Exit::Success);
@@ -69,21 +73,21 @@ pub fn run(arguments: RunArguments) -> Result<Exit, Error> {
     request.html.iter().try_for_each(|path| derived_file::check(path, request.existing))?;
     let file =
         request.output.as_deref().map(|path| ResultsFile::create(path, request.existing)).transpose()?;
-    let header = header(&request, settings.clone(), &plan, host, session, remote.as_ref());
+    let header = header(request, settings.clone(), &plan, host, session, remote.as_ref());
     let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), suite.time);
     let mut collector = Collector::new(header, &rules, file, session.stop());
     let sides = remote.as_ref().map(|remote| &remote.sides);
     let time = Some((timer, Duration::from_nanos(settings.time_ns)));
     let drivers = Some(&request.drivers);
     let trials = EndpointTrials { time, drivers, ..session.trials(request.check, request.timeout, sides) };
-    let finish = measure(&request, &settings, &plan, timer, &trials, &rules, &mut collector);
+    let finish = measure(request, &settings, &plan, timer, &trials, &rules, &mut collector);
     if !session.is_stopped() && settings.observe_ns > 0 {
         let observe = Duration::from_nanos(settings.observe_ns);
         profile::observe(subjects, &trials, observe, |record| collector.add_profile(record));
     }
     let (results, refused) = collector.finish(session.end(finish));
     // The page is made even if whoever reads the table closes it early.
-    let made = request.html.as_deref().map_or(Ok(()), |path| page(path, &request, &results));
+    let made = request.html.as_deref().map_or(Ok(()), |path| page(path, request, &results));
     show(&request.show, &results)?;
     made?;
     if let Some(why) = sides.and_then(Remote::lost) {

@@ -1,7 +1,7 @@
 //! `ipcmark suite`: the suites that there are, and what one would measure and draw.
 
-use crate::cli::{EndpointOptions, SuiteArguments, SuiteCommand};
-use crate::drivers;
+use crate::cli::{SuiteArguments, SuiteCommand};
+use crate::drivers::{self, TypedDrivers};
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
 use crate::planning::plan_with;
@@ -29,7 +29,7 @@ pub fn run(arguments: SuiteArguments) -> Result<Exit, Error> {
         SuiteCommand::List => list()?,
         SuiteCommand::Check { suite } => {
             let mut suite = suites::find(&suite)?;
-            let drivers = drivers::meet(&EndpointOptions::default(), GREETS_WITHIN, &mut suite.blocks)?;
+            let drivers = drivers::meet(TypedDrivers::default(), GREETS_WITHIN, &mut suite.blocks)?;
             description(&suite, &drivers)
         }
     };

@@ -3,8 +3,8 @@
 //! A diagnostic has the place in the file, so that whoever has the text can add line and column.
 
 use super::document::{
-    Candidate, FigureX, OtherCell, Study, StudyCell, StudyConclusion, StudyFigure, StudyRow, StudySeries,
-    StudyTable, StudyTest,
+    Candidate, FigureX, OtherCell, Study, StudyBar, StudyCell, StudyConclusion, StudyFigure, StudyRow,
+    StudySeries, StudyStack, StudyTable, StudyTest,
 };
 use super::formula::{Measure, MeasureKind};
 use super::literal::Literal;
@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::invalid::{Invalid, printable};
 use crate::pace::Pace;
 use crate::peers::Peers;
-use crate::units::Unit;
+use crate::units::{Size, Unit};
 use crate::workload::Workload;
 
 /// More tables, figures, conclusions, rows, columns, lines or tests than this, of each, are not drawn.
@@ -79,16 +79,18 @@ impl Study {
         }
         each("table", &self.tables, |table| self.check_table(table))?;
         each("figure", &self.figures, |figure| self.check_figure(figure))?;
+        each("stack", &self.stacks, |stack| self.check_stack(stack))?;
         each("conclusion", &self.conclusions, |conclusion| self.check_conclusion(conclusion))?;
         let mut names: Vec<&str> = Vec::new();
         let of_tables = self.tables.iter().map(|table| &table.name).enumerate().map(|item| ("table", item));
         let of_figures =
             self.figures.iter().map(|figure| &figure.name).enumerate().map(|item| ("figure", item));
-        for (kind, (at, name)) in of_tables.chain(of_figures) {
+        let of_stacks = self.stacks.iter().map(|stack| &stack.name).enumerate().map(|item| ("stack", item));
+        for (kind, (at, name)) in of_tables.chain(of_figures).chain(of_stacks) {
             if names.contains(&name.as_str()) {
                 let again = wrong(
                     format!("'{}' is there already", printable(name)),
-                    "name each table and figure once",
+                    "name each table, figure and stack once",
                 );
                 return Err(again.under("name").under(at).under(kind));
             }
@@ -104,6 +106,32 @@ impl Study {
         each("notes", &table.notes, |note| short(note))?;
         drawn_or_absent(table.rows.is_empty(), table.absent.as_deref(), "rows")?;
         each("rows", &table.rows, |row| self.check_row(row, table.columns.len()))
+    }
+
+    fn check_stack(&self, stack: &StudyStack) -> Result<(), Diagnostic> {
+        words("name", &stack.name)?;
+        words("title", &stack.title)?;
+        each("notes", &stack.notes, |note| short(note))?;
+        each("bar", &stack.bars, |bar| self.check_bar(bar))
+    }
+
+    fn check_bar(&self, bar: &StudyBar) -> Result<(), Diagnostic> {
+        words("name", &bar.name)?;
+        if let Some(size) = &bar.at {
+            size.parse::<Size>().map_err(|invalid| Diagnostic::from(invalid).under("at"))?;
+        }
+        if bar.layers.is_empty() {
+            return Err(wrong("the bar has no layers", "give at least one, of a case").under("layers"));
+        }
+        each("layers", &bar.layers, |layer| {
+            words("name", &layer.name)?;
+            let case = self.case(&layer.of).map_err(|diagnostic| diagnostic.under("of"))?;
+            if bar.at.is_none() && case.sizes.len() > 1 {
+                let problem = format!("'{}' is of several sizes", printable(&layer.of));
+                return Err(wrong(problem, "say of the bar which: at = \"64\"").under("of"));
+            }
+            Ok(())
+        })
     }
 
     fn check_row(&self, row: &StudyRow, columns: usize) -> Result<(), Diagnostic> {

@@ -35,6 +35,9 @@ pub struct Study<C = Selection> {
     /// Its figures, in its order.
     #[serde(default, rename = "figure", skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<StudyFigure>,
+    /// Its sums of layers, in its order.
+    #[serde(default, rename = "stack", skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<StudyStack>,
     /// What it concluded.
     #[serde(default, rename = "conclusion", skip_serializing_if = "Vec::is_empty")]
     pub conclusions: Vec<StudyConclusion>,
@@ -202,6 +205,45 @@ pub struct StudyFigure {
     /// Why it cannot be drawn from what is measured here, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
+}
+
+/// Times as sums of layers: stacked bars, and a table of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyStack {
+    /// What it is called.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The bars, from top to bottom.
+    #[serde(rename = "bar")]
+    pub bars: Vec<StudyBar>,
+    /// What a reader must know of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A bar: layers, of which each stands on those before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyBar {
+    /// What it is of.
+    pub name: String,
+    /// The size of its messages, as people type it, where its cases have several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The layers, the lowest first.
+    pub layers: Vec<StudyLayer>,
+}
+
+/// A layer: what a case takes more than that of the layer below.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyLayer {
+    /// What is added.
+    pub name: String,
+    /// The case that has this layer and those below, and nothing else.
+    pub of: String,
 }
 
 /// What a figure's horizontal axis shows.

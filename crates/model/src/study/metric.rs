@@ -24,6 +24,8 @@ pub enum Metric {
     Floor,
     /// The share of the messages that were lost.
     Lost,
+    /// The memory of the endpoints' processes.
+    Memory,
     /// A quantile of single iterations of a trial.
     Quantile(Quantile),
     /// What the endpoints used in an iteration.
@@ -219,6 +221,7 @@ impl FromStr for Metric {
             ("size", None) => Some(Metric::Size),
             ("floor", None) => Some(Metric::Floor),
             ("lost", None) => Some(Metric::Lost),
+            ("memory", None) => Some(Metric::Memory),
             ("timer", Some(rest)) => TimerQuantity::of(rest).map(Metric::Timer),
             _ => None,
         };
@@ -242,7 +245,7 @@ impl FromStr for Metric {
                 format!("'{}' is not a metric", printable(text)),
                 "give time, rate, p50, p90, p99, p99.9, max, cpu, user, system, switches, faults (each also as cpu.client, \
                  cpu.server, …), send.calls, send.time, send.bytes, receive.…, client.STEP, server.STEP, client.STEP.mean, \
-                 timer.error, timer.deviation, timer.off, timer.resolution, floor, lost or size; or, of what probes observe, \
+                 timer.error, timer.deviation, timer.off, timer.resolution, floor, lost, memory or size; or, of what probes observe, \
                  effect.PROBE, asleep, running, preempted, observed.client.CALL.time (mean, calls, bytes), counter.NAME or \
                  in.SUBSYSTEM; see docs/reference/suites.md",
             )
@@ -287,6 +290,7 @@ impl fmt::Display for Metric {
             Metric::Size => f.write_str("size"),
             Metric::Floor => f.write_str("floor"),
             Metric::Lost => f.write_str("lost"),
+            Metric::Memory => f.write_str("memory"),
             Metric::Quantile(quantile) => f.write_str(quantile.word()),
             Metric::Used(used, MetricEndpoints::Both) => f.write_str(used.word()),
             Metric::Used(used, MetricEndpoints::One(endpoint)) => {
@@ -318,6 +322,7 @@ impl Metric {
         match self {
             Metric::Rate => Unit::BytesPerS,
             Metric::Size
+            | Metric::Memory
             | Metric::Call(_, CallQuantity::Bytes)
             | Metric::ObservedCall { quantity: ObservedQuantity::Bytes, .. } => Unit::Bytes,
             Metric::Floor
@@ -390,6 +395,7 @@ mod tests {
             "size",
             "floor",
             "lost",
+            "memory",
             "p50",
             "p99.9",
             "max",

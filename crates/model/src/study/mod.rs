@@ -10,8 +10,8 @@ mod selection;
 mod test_sizes;
 
 pub use self::document::{
-    Candidate, FigureScale, FigureX, HostFact, OtherCell, Study, StudyCell, StudyConclusion, StudyFigure,
-    StudyNeed, StudyRow, StudySeries, StudyTable, StudyTest,
+    Candidate, FigureScale, FigureX, HostFact, OtherCell, Study, StudyBar, StudyCell, StudyConclusion,
+    StudyFigure, StudyLayer, StudyNeed, StudyRow, StudySeries, StudyStack, StudyTable, StudyTest,
 };
 pub use self::formula::{Formula, Measure};
 pub use self::literal::Literal;

@@ -25,7 +25,7 @@ impl Study<String> {
         };
         let mut cases: BTreeMap<String, Selection> =
             self.cases.into_iter().map(selection).collect::<Result<_, _>>()?;
-        let Study { title, source, mut tables, figures, conclusions, .. } = self;
+        let Study { title, source, mut tables, figures, stacks, conclusions, .. } = self;
         for (at_table, table) in tables.iter_mut().enumerate() {
             for (at_row, row) in table.rows.iter_mut().enumerate() {
                 for (at_cell, cell) in row.cells.iter_mut().enumerate() {
@@ -38,7 +38,7 @@ impl Study<String> {
                 }
             }
         }
-        Ok(Study { title, source, cases, tables, figures, conclusions })
+        Ok(Study { title, source, cases, tables, figures, stacks, conclusions })
     }
 }
 

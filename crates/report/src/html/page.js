@@ -762,6 +762,9 @@ function fillStudy(study, run, at) {
     if (figure.series.length) place(chart, section);
     else section.append(make('figure', {}, make('h3', {}, chart.title()), make('p', { className: 'lead' }, chart.lead()), ...pictures));
   });
+  for (const [title, svg] of study.stacks) {
+    section.append(make('figure', { className: 'wide' }, make('h3', {}, title), picture(svg, title)));
+  }
   if (study.undrawn.length) {
     section.append(make('div', { className: 'card' }, make('h3', {}, 'Not drawn'),
       ...study.undrawn.map((line) => make('p', { className: 'quiet' }, line))));

@@ -6,12 +6,13 @@ use super::number::Number;
 use crate::quantity::{number, tight_estimate};
 use crate::svg::figures::is_drawable;
 use crate::svg::line_style::{self, Dash, LineStyle};
+use crate::svg::stacks;
 use crate::svg::timeline::{self, timeline};
 use crate::text::study::{SaidReasons, undrawn_line};
 use crate::words::clean;
 use analysis::study::evaluated::{
-    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict,
+    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStack,
+    EvaluatedStudy, EvaluatedTable, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict,
 };
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ pub(crate) struct StudyData {
     conclusions: Vec<ConclusionData>,
     figures: Vec<FigureData>,
     tables: Vec<TableData>,
+    /// Its sums of layers: what each is, and the picture as SVG.
+    stacks: Vec<(String, String)>,
     /// Which figures are not drawn, and why.
     undrawn: Vec<String>,
 }
@@ -87,6 +90,7 @@ pub(crate) fn data(study: &EvaluatedStudy) -> StudyData {
         conclusions: conclusions(&study.conclusions),
         figures: study.figures.iter().map(figure).collect(),
         tables: study.tables.iter().map(table).collect(),
+        stacks: study.stacks.iter().map(stacked).collect(),
         undrawn: study.undrawn.iter().map(undrawn_line).collect(),
     }
 }
@@ -132,6 +136,10 @@ fn pictures(seen: &EvaluatedTimeline) -> impl Iterator<Item = (String, String)> 
         (title, timeline(iteration, &seen.case))
     };
     seen.iterations.iter().map(picture)
+}
+
+fn stacked(stack: &EvaluatedStack) -> (String, String) {
+    (format!("{}: {}", clean(&stack.name), clean(&stack.title)), stacks::stack(stack))
 }
 
 fn axis(axis: &FigureAxis) -> AxisData {

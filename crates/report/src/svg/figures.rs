@@ -3,6 +3,7 @@
 //!
 //! Lines over sizes are of the same type as the figures of studies, so that whoever draws one draws the other.
 
+use super::stacks::stack;
 use super::timeline::timeline;
 use crate::text::block::{Common, grouped};
 use crate::text::columns::{self, parse_metric};
@@ -71,9 +72,12 @@ pub fn drawings(all: &[AnalysedResults<'_>], metric: Option<&str>) -> Result<Vec
     Ok(drawings)
 }
 
-/// The iterations that the studies of `all` draw from moment to moment, as SVG, each with its file's name.
-pub fn iterations(all: &[AnalysedResults<'_>]) -> Vec<(String, String)> {
-    let figures = all.iter().filter_map(|results| results.study.as_ref()).flat_map(|study| &study.figures);
+/// What the studies of `all` draw that is no chart, as SVG, each with its file's name: iterations from moment to moment, and sums of layers.
+pub fn study_pictures(all: &[AnalysedResults<'_>]) -> Vec<(String, String)> {
+    let studies = || all.iter().filter_map(|results| results.study.as_ref());
+    let figures = studies().flat_map(|study| &study.figures);
+    let stacks = studies().flat_map(|study| &study.stacks);
+    let stacks = stacks.map(|of| (file_name(&of.name), stack(of)));
     let of_figure = |figure: &EvaluatedFigure| {
         let name = file_name(&figure.name);
         let iterations = figure
@@ -83,7 +87,7 @@ pub fn iterations(all: &[AnalysedResults<'_>]) -> Vec<(String, String)> {
         let named = iterations.enumerate().map(|(at, svg)| (format!("{name}-iteration-{}", at + 1), svg));
         named.collect::<Vec<_>>()
     };
-    figures.flat_map(of_figure).collect()
+    figures.flat_map(of_figure).chain(stacks).collect()
 }
 
 /// Whether `point` has a place on the axes of `figure`.

@@ -1,4 +1,4 @@
-//! Pictures: charts, iterations, sums, scenarios and flame graphs, as SVG, and charts as PNG too.
+//! Pictures: charts, iterations, sums, layers, scenarios and flame graphs, as SVG, and charts as PNG too.
 //!
 //! `figures` decides which charts there are, `canvas` what a picture is made of.
 
@@ -12,5 +12,6 @@ pub(crate) mod png;
 pub(crate) mod ratios;
 pub(crate) mod recording;
 pub(crate) mod speed;
+pub(crate) mod stacks;
 pub(crate) mod sums;
 pub(crate) mod timeline;

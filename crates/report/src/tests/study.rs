@@ -79,6 +79,7 @@ fn evaluated() -> EvaluatedStudy {
             missing: vec!["mq: too large".to_owned()],
             notes: Vec::new(),
         }],
+        stacks: Vec::new(),
         undrawn: vec![UndrawnFigures {
             names: vec!["Figure 42".to_owned(), "Figure 44".to_owned()],
             reason: "needs a second host".to_owned(),

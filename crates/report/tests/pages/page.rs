@@ -388,11 +388,11 @@ fn nothing_in_a_results_file_becomes_markup() {
         assert_eq!(browser.evaluate("typeof window.pwned"), "undefined", "{text}");
         // Three scripts of the page and the library, and no element that the page does not make.
         let made = "[document.scripts.length, document.querySelectorAll('img, iframe, i, [onload], [onerror], svg a, a[href^=javascript]').length]";
-        // The pictures of iterations are images, in which no script runs: two of each study.
-        assert_eq!(browser.evaluate(made), json!([4, 4]), "{text}");
+        // The pictures of iterations and of layers are images, in which no script runs: two and one of each study.
+        assert_eq!(browser.evaluate(made), json!([4, 6]), "{text}");
         let drawn = browser.evaluate(PICTURES);
         let widths: Vec<&Value> = drawn.as_array().unwrap().iter().map(|picture| &picture[0]).collect();
-        assert_eq!(widths, [&json!(600); 4], "{text}");
+        assert_eq!(widths, [600, 600, 720, 600, 600, 720].map(|width| json!(width)).each_ref(), "{text}");
         let bold = browser.evaluate("[...document.querySelectorAll('svg tspan')].some((t) => t.style.fontWeight === 'bold' && t.textContent === 'bold')");
         assert_eq!(bold, false, "{text}");
         let shown = browser.evaluate("document.body.innerText");

@@ -2,8 +2,9 @@
 
 use crate::observed::{call_name, observation};
 use analysis::study::evaluated::{
-    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTest, EvaluatedTimeline, FigureAxis, FigurePoint, StudyVerdict, UndrawnFigures,
+    EvaluatedBar, EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedLayer, EvaluatedRow,
+    EvaluatedSeries, EvaluatedStack, EvaluatedStudy, EvaluatedTable, EvaluatedTest, EvaluatedTimeline,
+    FigureAxis, FigurePoint, StudyVerdict, UndrawnFigures,
 };
 use analysis::traces::timeline::chosen_iterations;
 use model::estimate::Estimate;
@@ -110,6 +111,7 @@ pub fn study() -> EvaluatedStudy {
                 notes: vec!["The slow iteration has a page fault.".to_owned()],
             },
         ],
+        stacks: vec![stack(estimate)],
         undrawn: vec![UndrawnFigures {
             names: vec!["Figure 42".to_owned(), "Figure 44".to_owned()],
             reason: "needs a second host".to_owned(),
@@ -128,6 +130,27 @@ pub fn study() -> EvaluatedStudy {
                 &[],
             ),
         ],
+    }
+}
+
+/// A queue in Python, and the pipe under it.
+fn stack(estimate: impl Fn(f64) -> Estimate) -> EvaluatedStack {
+    let value = |ns: f64| EvaluatedCell::Value(estimate(ns), Unit::Ns);
+    let layer = |name: &str, adds_ns: f64, so_far_ns: f64| EvaluatedLayer {
+        name: name.to_owned(),
+        adds: value(adds_ns),
+        so_far: value(so_far_ns),
+    };
+    let pipe = [layer("the mechanism", 4_000.0, 4_000.0), layer("the runtime", 6_000.0, 10_000.0)];
+    let queue = [pipe[0].clone(), pipe[1].clone(), layer("pickle, a feeder thread", 30_000.0, 40_000.0)];
+    let bar = |name: &str, layers: &[EvaluatedLayer]| EvaluatedBar {
+        name: name.to_owned(),
+        layers: layers.to_vec(),
+    };
+    EvaluatedStack {
+        name: "The layers".to_owned(),
+        title: "what each adds".to_owned(),
+        bars: vec![bar("pipe in Python", &pipe), bar("a queue in Python", &queue)],
     }
 }
 
@@ -162,6 +185,13 @@ pub fn hostile_study(text: &str) -> EvaluatedStudy {
             row.name = text.to_owned();
             row.cells[1] = EvaluatedCell::Missing(text.to_owned());
             row.cells[2] = EvaluatedCell::Words(text.to_owned());
+        }
+    }
+    for stack in &mut study.stacks {
+        (stack.name, stack.title) = (text.to_owned(), text.to_owned());
+        for bar in &mut stack.bars {
+            bar.name = text.to_owned();
+            bar.layers.iter_mut().for_each(|layer| layer.name = text.to_owned());
         }
     }
     for figure in &mut study.figures {

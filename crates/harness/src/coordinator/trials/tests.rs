@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::coordinator::endpoint_process::testing::sleeper;
-use crate::endpoint::sample::sample;
 use crate::protocol::message::PeerMessage;
 use model::record::Usage;
 use model::{Workload, floor};
@@ -22,7 +21,7 @@ fn error(answer: &str, blame: Blame) -> EndpointError {
 }
 
 fn report() -> EndpointMessage {
-    let sample = sample(5, 100.0, Usage::default(), None);
+    let sample = Sample::of(5, 100.0, Usage::default(), None);
     let report = SliceReport::of(sample);
     EndpointMessage::Slice(Box::new(report))
 }
@@ -98,7 +97,7 @@ fn an_endpoint_that_promises_and_is_silent_is_not_waited_for_without_end() {
 fn a_slice_is_believed_as_far_as_the_clock_of_this_side_bears_it_out() {
     let within = Duration::from_millis(10);
     let of = |iterations, elapsed_ns| {
-        let sample = crate::endpoint::sample::sample(iterations, elapsed_ns, Usage::default(), None);
+        let sample = Sample::of(iterations, elapsed_ns, Usage::default(), None);
         believable(&SliceReport::of(sample), within).map_err(|error| error.to_string())
     };
     assert_eq!((of(1000, 5e6), of(1, 1e7)), (Ok(()), Ok(())));

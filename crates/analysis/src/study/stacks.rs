@@ -1,0 +1,91 @@
+//! Times as sums: what each layer adds, by leaving it and all above it out.
+
+use super::evaluated::{
+    EvaluatedBar, EvaluatedCell, EvaluatedLayer, EvaluatedRow, EvaluatedStack, EvaluatedTable,
+};
+use super::select::Selector;
+use super::tables::number_cell;
+use model::study::{StudyBar, StudyStack};
+
+/// `stack` with its numbers.
+pub(super) fn stack(selector: &Selector<'_>, stack: &StudyStack) -> EvaluatedStack {
+    EvaluatedStack {
+        name: stack.name.clone(),
+        title: stack.title.clone(),
+        bars: stack.bars.iter().map(|of_study| bar(selector, of_study)).collect(),
+    }
+}
+
+fn bar(selector: &Selector<'_>, bar: &StudyBar) -> EvaluatedBar {
+    let layer = |at: usize| EvaluatedLayer {
+        name: bar.layers[at].name.clone(),
+        adds: added(selector, bar, at, "time"),
+        so_far: of_layer(selector, bar, at, "time"),
+    };
+    EvaluatedBar { name: bar.name.clone(), layers: (0..bar.layers.len()).map(layer).collect() }
+}
+
+/// The bars of `stack` as tables, in which a layer has more than its time.
+pub(super) fn tables(selector: &Selector<'_>, stack: &StudyStack) -> Vec<EvaluatedTable> {
+    stack.bars.iter().map(|bar| table(selector, stack, bar)).collect()
+}
+
+fn table(selector: &Selector<'_>, stack: &StudyStack, bar: &StudyBar) -> EvaluatedTable {
+    let row = |at: usize| EvaluatedRow {
+        name: bar.layers[at].name.clone(),
+        published: false,
+        cells: vec![
+            added(selector, bar, at, "time"),
+            added(selector, bar, at, "cpu"),
+            of_layer(selector, bar, at, "p99"),
+            of_layer(selector, bar, at, "memory"),
+        ],
+    };
+    let last = bar.layers.len() - 1;
+    let together = EvaluatedRow {
+        name: "together".to_owned(),
+        published: false,
+        cells: vec![
+            of_layer(selector, bar, last, "time"),
+            of_layer(selector, bar, last, "cpu"),
+            of_layer(selector, bar, last, "p99"),
+            of_layer(selector, bar, last, "memory"),
+        ],
+    };
+    let columns = ["adds", "CPU time", "p99 with it", "memory with it"];
+    EvaluatedTable {
+        name: bar.name.clone(),
+        title: stack.title.clone(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: (0..bar.layers.len()).map(row).chain([together]).collect(),
+        notes: stack.notes.clone(),
+    }
+}
+
+/// What the layer at `at` adds of `metric`: of the lowest, all of it.
+fn added(selector: &Selector<'_>, bar: &StudyBar, at: usize, metric: &str) -> EvaluatedCell {
+    match at.checked_sub(1) {
+        None => of_layer(selector, bar, at, metric),
+        Some(below) => {
+            let [with, without] = [at, below].map(|at| term(bar, at, metric));
+            cell(selector, &format!("{with} - {without}"))
+        }
+    }
+}
+
+/// What `metric` is with the layer at `at` and without those above.
+fn of_layer(selector: &Selector<'_>, bar: &StudyBar, at: usize, metric: &str) -> EvaluatedCell {
+    cell(selector, &term(bar, at, metric))
+}
+
+fn term(bar: &StudyBar, at: usize, metric: &str) -> String {
+    let size = bar.at.as_ref().map(|size| format!(" at {size}")).unwrap_or_default();
+    format!("{metric} of {}{size}", bar.layers[at].of)
+}
+
+fn cell(selector: &Selector<'_>, formula: &str) -> EvaluatedCell {
+    match formula.parse() {
+        Ok(measure) => number_cell(selector, &measure),
+        Err(invalid) => EvaluatedCell::Missing(invalid.problem),
+    }
+}
