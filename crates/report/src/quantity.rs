@@ -293,6 +293,8 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
     let text = match unit {
         Unit::Ns => format_ns(value),
         Unit::BytesPerS => format_rate(value),
+        // What is measured of memory has no use for its last digits.
+        Unit::Bytes if value > MIB && value % MIB != 0.0 => three_digits(value / MIB) + "M",
         Unit::Bytes if value >= 0.0 && value.fract() == 0.0 && value < 1e18 => Size(value as u64).to_string(),
         Unit::Bytes => three_digits(value),
         // A whole number is one that was counted, or published so.
@@ -301,6 +303,9 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
     };
     clip(&text, LONGEST)
 }
+
+/// The bytes of a mebibyte.
+const MIB: f64 = 1_048_576.0;
 
 /// The same without the blanks that align columns.
 pub(crate) fn tight_estimate(value: Estimate, unit: Unit) -> String {

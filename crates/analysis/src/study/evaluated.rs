@@ -149,6 +149,8 @@ pub struct EvaluatedLayer {
     pub adds: EvaluatedCell,
     /// The time with it and without those above.
     pub so_far: EvaluatedCell,
+    /// Its part of the time of the whole bar, where both are known.
+    pub share: Option<f64>,
 }
 
 /// An axis of a figure.

@@ -17,12 +17,25 @@ pub(super) fn stack(selector: &Selector<'_>, stack: &StudyStack) -> EvaluatedSta
 }
 
 fn bar(selector: &Selector<'_>, bar: &StudyBar) -> EvaluatedBar {
-    let layer = |at: usize| EvaluatedLayer {
-        name: bar.layers[at].name.clone(),
-        adds: added(selector, bar, at, "time"),
-        so_far: of_layer(selector, bar, at, "time"),
+    let whole_ns = ns(&of_layer(selector, bar, bar.layers.len() - 1, "time"));
+    let layer = |at: usize| {
+        let adds = added(selector, bar, at, "time");
+        EvaluatedLayer {
+            name: bar.layers[at].name.clone(),
+            share: ns(&adds).zip(whole_ns).map(|(adds_ns, whole_ns)| adds_ns / whole_ns),
+            adds,
+            so_far: of_layer(selector, bar, at, "time"),
+        }
     };
     EvaluatedBar { name: bar.name.clone(), layers: (0..bar.layers.len()).map(layer).collect() }
+}
+
+/// The number of a cell of times.
+fn ns(cell: &EvaluatedCell) -> Option<f64> {
+    match cell {
+        EvaluatedCell::Value(estimate, _) => Some(estimate.median),
+        _ => None,
+    }
 }
 
 /// The bars of `stack` as tables, in which a layer has more than its time.

@@ -165,7 +165,12 @@ mod tests {
         let mut so_far_ns = 0.0;
         let layers = adds_ns.iter().enumerate().map(|(at, ns)| {
             so_far_ns += ns;
-            EvaluatedLayer { name: format!("layer {at}"), adds: value(*ns), so_far: value(so_far_ns) }
+            EvaluatedLayer {
+                name: format!("layer {at}"),
+                adds: value(*ns),
+                so_far: value(so_far_ns),
+                share: None,
+            }
         });
         EvaluatedBar { name: name.to_owned(), layers: layers.collect() }
     }

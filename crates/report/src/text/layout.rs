@@ -132,8 +132,9 @@ pub(crate) fn study(study: &StudyWords, style: &Style) -> Vec<String> {
     let title = wrap(&study.title, style.width, "", INDENT);
     let title = title.iter().map(|line| style.heading(line));
     let conclusions = section("does it hold here?", verdicts(&study.conclusions, true, style), style);
+    let sums = study.sums.iter().flat_map(|sum| wrap(sum, style.width, INDENT, DEEPER));
     let grids = study.grids.iter().flat_map(|of_study| grid(of_study, style));
-    [String::new()].into_iter().chain(title).chain(conclusions).chain(grids).collect()
+    [String::new()].into_iter().chain(title).chain(sums).chain(conclusions).chain(grids).collect()
 }
 
 /// Conclusions behind their verdicts, with what these stand on if `evidence` is wanted.

@@ -85,6 +85,10 @@ fn study(study: &StudyWords) -> Vec<String> {
         format!("- **{}** {}{}", conclusion.verdict, plain(&conclusion.claim), evidence.collect::<String>())
     });
     let mut parts = vec![format!("## {}", plain(&study.title))];
+    parts.extend(section(
+        "what each layer takes",
+        list(study.sums.iter().map(|sum| format!("- {}", plain(sum)))),
+    ));
     parts.extend(section("does it hold here?", list(conclusions)));
     parts.extend(study.grids.iter().flat_map(grid));
     parts

@@ -4,11 +4,11 @@
 
 use super::block::grouped;
 use super::grid::Grid;
-use crate::quantity::{estimate, number};
+use crate::quantity::{estimate, number, percent};
 use crate::words::clean;
 use analysis::study::evaluated::{
-    EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTimeline, StudyVerdict, UndrawnFigures,
+    EvaluatedBar, EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries,
+    EvaluatedStudy, EvaluatedTable, EvaluatedTimeline, StudyVerdict, UndrawnFigures,
 };
 use analysis::traces::schedule::SchedulerState;
 use analysis::traces::timeline::Iteration;
@@ -22,6 +22,8 @@ pub(crate) const PUBLISHED: &str = "†";
 pub(crate) struct StudyWords {
     /// Its title and source.
     pub(crate) title: String,
+    /// What its sums of layers say, one bar a line.
+    pub(crate) sums: Vec<String>,
     /// Its conclusions.
     pub(crate) conclusions: Vec<Concluded>,
     /// Its tables, then its figures.
@@ -57,9 +59,23 @@ pub(crate) fn study(evaluated: &EvaluatedStudy) -> StudyWords {
     let undrawn = (!evaluated.undrawn.is_empty()).then(|| undrawn(&evaluated.undrawn));
     StudyWords {
         title: format!("{}: {}", clean(&evaluated.title), clean(&evaluated.source)),
+        sums: evaluated.stacks.iter().flat_map(|stack| &stack.bars).filter_map(sum_line).collect(),
         conclusions: concluded(&evaluated.conclusions),
         grids: tables.chain(figures).chain(undrawn).collect(),
     }
+}
+
+/// What a bar is made of, what takes most first; nothing where a part of it was not measured.
+fn sum_line(bar: &EvaluatedBar) -> Option<String> {
+    /// Less than this part is left to the table.
+    const LEAST: f64 = 0.01;
+    let whole = cell(&bar.layers.last()?.so_far);
+    let shares = bar.layers.iter().map(|layer| Some((layer.share?, clean(&layer.name))));
+    let mut shares: Vec<(f64, String)> = shares.collect::<Option<_>>()?;
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let parts = shares.iter().filter(|(share, _)| *share >= LEAST);
+    let parts: Vec<String> = parts.map(|(share, name)| format!("{} {name}", percent(*share))).collect();
+    Some(format!("{}, {}: {}", clean(&bar.name), whole.trim(), parts.join("; ")))
 }
 
 fn concluded(conclusions: &[EvaluatedConclusion]) -> Vec<Concluded> {

@@ -140,6 +140,7 @@ fn stack(estimate: impl Fn(f64) -> Estimate) -> EvaluatedStack {
         name: name.to_owned(),
         adds: value(adds_ns),
         so_far: value(so_far_ns),
+        share: None,
     };
     let pipe = [layer("the mechanism", 4_000.0, 4_000.0), layer("the runtime", 6_000.0, 10_000.0)];
     let queue = [pipe[0].clone(), pipe[1].clone(), layer("pickle, a feeder thread", 30_000.0, 40_000.0)];
