@@ -9,6 +9,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use sys::{Failure, OrFail};
 
@@ -99,12 +100,12 @@ impl OwnDirectory {
         mechanisms::remove_recorded(&self.directory, &self.name)
     }
 
-    /// Removes the objects that are recorded in it, the files in it, and itself. A run makes no directories in its own: one that
-    /// is there stays, and this fails.
+    /// Removes the objects that are recorded in it, what is in it, and itself. Directories in it are of middleware; one with another file system
+    /// mounted on it, or too deep, stays, and this fails.
     pub(super) fn remove(&self) -> Result<(), Failure> {
         // Where an object stays, so does its record.
         self.remove_recorded()?;
-        empty(&self.directory).or_fail("rm", self.path.display())?;
+        empty(&self.directory, DEEPEST).or_fail("rm", self.path.display())?;
         let found = fstat(&self.directory).or_fail("fstat", self.path.display())?;
         // If something else stands there by now, this one is gone. Only an empty directory could be removed in the moment between.
         if !self.stands(&found) {
@@ -123,8 +124,11 @@ impl OwnDirectory {
     }
 }
 
-/// Unlinks the files of `directory`. It holds no list of them: there may be any number.
-fn empty(directory: &OwnedFd) -> Result<(), Errno> {
+/// How many directories may lie within each other.
+const DEEPEST: u32 = 16;
+
+/// Removes what is in `directory`, and within each other at most `depth` directories. It holds no list: there may be any number.
+fn empty(directory: &OwnedFd, depth: u32) -> Result<(), Errno> {
     /// A file system may leave out entries of a directory that changes meanwhile.
     const MOST_PASSES: usize = 8;
     let mut failed = None;
@@ -136,7 +140,11 @@ fn empty(directory: &OwnedFd) -> Result<(), Errno> {
             if [&b"."[..], b".."].contains(&name.to_bytes()) {
                 continue;
             }
-            match unlinkat(directory, name, AtFlags::empty()) {
+            let removed = unlinkat(directory, name, AtFlags::empty()).or_else(|errno| match errno {
+                Errno::ISDIR if depth > 0 => empty_within(directory, name, depth - 1),
+                _ => Err(errno),
+            });
+            match removed {
                 Ok(()) => is_empty = false,
                 Err(Errno::NOENT) => {}
                 Err(errno) => failed = Some(errno),
@@ -147,6 +155,17 @@ fn empty(directory: &OwnedFd) -> Result<(), Errno> {
         }
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// Removes the directory `name` in `directory`, which is reached by no link and is of the same file system.
+fn empty_within(directory: &OwnedFd, name: &CStr, depth: u32) -> Result<(), Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let inner = openat(directory, name, flags, Mode::empty())?;
+    if fstat(&inner)?.st_dev != fstat(directory)?.st_dev {
+        return Err(Errno::XDEV);
+    }
+    empty(&inner, depth)?;
+    unlinkat(directory, name, AtFlags::REMOVEDIR)
 }
 
 /// Whether `name` is one that a run gives its directory, or that of a pushed copy.

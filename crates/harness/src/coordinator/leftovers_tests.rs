@@ -162,8 +162,23 @@ fn a_directory_of_another_user_is_left_alone_with_all_that_it_names() {
     ObjectName::SysvSem(key).remove().unwrap();
 }
 
+/// A middleware's; what a link in it leads to is not the run's.
 #[test]
-fn a_directory_within_is_no_runs_and_stays() {
+fn a_directory_within_goes_and_what_links_in_it_lead_to_stays() {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, precious) =
+        (leftover(parent.path(), "ipcmark-run-1-0000abcd"), parent.path().join("precious"));
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("file"), "").unwrap();
+    fs::create_dir_all(path.join("7.media/inner")).unwrap();
+    fs::write(path.join("7.media/inner/log"), "").unwrap();
+    symlink(&precious, path.join("7.media/link")).unwrap();
+    clean_in(parent.path()).unwrap();
+    assert!(!path.exists() && precious.join("file").exists());
+}
+
+#[test]
+fn a_directory_within_that_is_too_deep_stays() {
     let parent = tempfile::tempdir().unwrap();
     let path = leftover(parent.path(), "ipcmark-run-1-0000abcd");
     let mut deep = path.clone();
