@@ -1,5 +1,5 @@
-"""The core of an endpoint of ipcmark whose messages go through an event loop, for drivers in Python: the phases, with an
-await before each call that may wait; and the streams of asyncio over a Unix socket."""
+"""The core of an endpoint of ipcmark whose messages go through an event loop, for drivers in Python: the phases, with
+an await before each call that may wait; and the streams of asyncio over a Unix socket."""
 
 import asyncio
 import time
@@ -16,9 +16,7 @@ class AsyncChannel:
     """Whole messages over two coroutines: one that sends bytes, and one that receives so many, and returns none where
     the peer has closed. A library whose servers are called may override `serve`."""
 
-    def __init__(
-        self, send: Callable[[bytes], Awaitable[Any]], receive: Callable[[int], Awaitable[bytes]]
-    ) -> None:
+    def __init__(self, send: Callable[[bytes], Awaitable[Any]], receive: Callable[[int], Awaitable[bytes]]) -> None:
         self.send, self.receive = send, receive
 
     async def ask(self, pairs: Pairs, size: int, ends_ns: Optional[list[int]]) -> None:

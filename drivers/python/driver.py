@@ -1,20 +1,29 @@
-"""An endpoint of ipcmark in Python: pipe, unix-stream and tcp as Python's users have them, and multiprocessing's Pipe and Queue, and asyncio's streams,
-which are Python's own."""
+"""An endpoint of ipcmark in Python: pipe, unix-stream and tcp as Python's users have them, and multiprocessing's Pipe,
+Queue and SharedMemory, and asyncio's streams, which are Python's own."""
 
 import asyncio
+import atexit
 import multiprocessing
 import multiprocessing.connection
 import os
 import select
 import socket
-import time
+from multiprocessing import resource_tracker
+from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
-from endpoint import Channel, Failed, hear, made, planned, run, say, ticket, wrong
+from asyncio_endpoint import over_streams
+from endpoint import Channel, run, say, ticket
+
+# Of a shared memory: the bytes of a line of the cache, in which words are alone, and how often one is read before
+# another process is let run.
+LINE = 64
+SPINS = 100
 
 
 def of_files(orders: Any) -> Channel:
-    """A pipe each way: unbuffered files, as subprocess has them. What a pipe takes as a whole (PIPE_BUF) is read and written in one call."""
+    """A pipe each way: unbuffered files, as subprocess has them. What a pipe takes as a whole (PIPE_BUF) is read and
+    written in one call."""
     source, sink = (os.fdopen(end, mode, 0) for end, mode in zip(orders["descriptors"], ("rb", "wb")))
     if orders["size_bytes"] <= select.PIPE_BUF:
         return Channel(sink.write, source.read)
@@ -83,7 +92,8 @@ def multiprocessing_pipe(orders: Any) -> Channel:
 
 
 def multiprocessing_queue(orders: Any) -> Channel:
-    """Two queues as two processes have them that one has started: each is a pipe, of which either process has both ends."""
+    """Two queues as two processes have them that one has started: each is a pipe, of which either process has both
+    ends."""
     path = named(orders)
     paths = [f"{path}.asked", f"{path}.answered"]
     if orders["role"] == "server":
@@ -106,67 +116,66 @@ def multiprocessing_queue(orders: Any) -> Channel:
     return Channel(sends.put, lambda size: receives.get())
 
 
-async def asyncio_phases(orders: Any) -> None:
-    """The endpoint over asyncio's streams: what the others do, with an await before each call that may wait."""
-    path = named(orders)
-    met: asyncio.Queue[Any] = asyncio.Queue()
-    if orders["role"] == "client":
-        reader, writer = await asyncio.open_unix_connection(path)
-    else:
-        listener = await asyncio.start_unix_server(lambda *both: met.put_nowait(both), path)
-        say({"ticket": list(path.encode())})
-        reader, writer = await met.get()
-        listener.close()
-    is_client, size = orders["role"] == "client", orders["size_bytes"]
-    answer = size if orders["workload"] == "latency" else 1
-    streams = orders["workload"] == "throughput"
+def multiprocessing_shared_memory(orders: Any) -> Channel:
+    """A SharedMemory with two words each way, which count messages and say how long one is, and room for that, also
+    where a codec makes it longer. Whoever receives spins."""
+    is_client = orders["role"] == "client"
+    lines_each = 6 + 2 * orders["size_bytes"] // LINE
+    words_each = lines_each * LINE // 8
+    memory = shared_memory(orders, 2 * lines_each * LINE)
+    room, words = memory.buf, memory.buf.cast("Q")
+    own, other = (0, words_each) if is_client else (words_each, 0)
+    own_room, other_room = 8 * own + LINE, 8 * other + LINE
+    sent = received = 0
 
-    async def send(message: bytes) -> None:
-        writer.write(message)
-        await writer.drain()
+    def send(message: bytes) -> None:
+        nonlocal sent
+        length = words[own + 1] = len(message)
+        room[own_room : own_room + length] = message
+        sent += 1
+        words[own] = sent
 
-    async def receive(size: int, head: bytes) -> None:
-        try:
-            message = await reader.readexactly(size)
-        except asyncio.IncompleteReadError:
-            message = b""
-        if not message.startswith(head):
-            wrong(message)
+    def receive(size: int) -> bytes:
+        nonlocal received
+        received += 1
+        while words[other] != received:
+            for _ in range(SPINS):
+                if words[other] == received:
+                    break
+            else:
+                # Where both share a CPU, the other one needs it.
+                os.sched_yield()
+        return bytes(room[other_room : other_room + words[other + 1]])
 
-    loop = asyncio.get_running_loop()
-    say("connected")
-    while True:
-        name, phase = await loop.run_in_executor(None, hear)
-        if name != "phase":
-            return
-        stretches = list(planned(phase, *((size, answer) if is_client else (answer, size))))
-        if not is_client:
-            say("ready")
-        number, elapsed_ns, each_ns = 0, 0, []
-        for stretch, outgoing, incoming in stretches:
-            number += stretch["messages"]
-            start_ns = before_ns = time.perf_counter_ns()
-            for message, head in zip(outgoing, incoming):
-                if is_client:
-                    await send(message)
-                if not is_client or not streams:
-                    await receive(answer if is_client else size, head)
-                if not is_client and not streams:
-                    await send(message)
-                if phase["each"] and stretch["timed"]:
-                    before_ns, last_ns = time.perf_counter_ns(), before_ns
-                    each_ns.append(before_ns - last_ns)
-            if stretch["acknowledged"]:
-                word = made(number, 1, False)
-                await (receive(1, word) if is_client else send(word))
-            elapsed_ns += time.perf_counter_ns() - start_ns if stretch["timed"] else 0
-        say({"done": {"elapsed_ns": elapsed_ns, "each_ns": each_ns}})
+    def leave() -> None:
+        words.release()
+        memory.close()
+
+    atexit.register(leave)
+    # Its name goes when both have come: then nothing is left, however they end.
+    send(b"")
+    receive(0)
+    if not is_client:
+        memory.unlink()
+    return Channel(send, receive)
+
+
+def shared_memory(orders: Any, size: int) -> SharedMemory:
+    if orders["role"] == "server":
+        name = f"{orders['number']}.{os.path.basename(orders['directory'])}.python"
+        memory = SharedMemory(name, create=True, size=size)
+        say({"ticket": list(memory.name.encode())})
+        return memory
+    memory = SharedMemory(ticket().decode())
+    # By itself this process would take away what is the other one's (https://github.com/python/cpython/issues/82300).
+    resource_tracker.unregister(f"/{memory.name}", "shared_memory")
+    return memory
 
 
 def asyncio_alone(orders: Any) -> bool:
     """A trial in an event loop, which no other has."""
     if orders["mechanism"] == "asyncio-stream":
-        asyncio.run(asyncio_phases(orders))
+        asyncio.run(over_streams(orders, named(orders)))
     return orders["mechanism"] == "asyncio-stream"
 
 
@@ -178,6 +187,7 @@ run(
         "tcp": tcp,
         "multiprocessing-pipe": multiprocessing_pipe,
         "multiprocessing-queue": multiprocessing_queue,
+        "multiprocessing-shared-memory": (multiprocessing_shared_memory, ["latency", "transfer"]),
         "asyncio-stream": None,
     },
     own=asyncio_alone,

@@ -75,12 +75,18 @@ class Channel:
         return Channel(lambda message: send(encode(message)), receive_object)
 
 
+# The highest bytes of n times GOLDEN, for n from 0: byte k of message i is the one of i + k.
+TOP = bytearray()
+
+
 def made(number: int, size: int, check: bool) -> bytes:
     """The message of that number. Only where everything is checked, all of it matters."""
     head = NUMBER.pack(number)[:size]
     if not check:
         return head.ljust(size, b"\0")
-    return head + bytes(((number + k) * GOLDEN >> 56) & 0xFF for k in range(len(head), size))
+    if len(TOP) < number + size:
+        TOP.extend(n * GOLDEN >> 56 & 0xFF for n in range(len(TOP), number + size))
+    return head + TOP[number + len(head) : number + size]
 
 
 def planned(phase: Any, sends: int, receives: int) -> Iterator[tuple[Any, Iterable[bytes], Iterable[bytes]]]:
@@ -128,7 +134,7 @@ def phases(orders: Any, channel: Channel) -> None:
         stretches = list(planned(phase, *((size, answer) if is_client else (answer, size))))
         if not is_client:
             say("ready")
-        number, elapsed_ns, times_ns = 0, 0, []
+        number, elapsed_ns, times_ns, all_that_came = 0, 0, [], []
         for stretch, outgoing, incoming in stretches:
             number += stretch["messages"]
             ends_ns = [] if phase["each"] and stretch["timed"] else None
@@ -142,7 +148,9 @@ def phases(orders: Any, channel: Channel) -> None:
                 elapsed_ns += time.perf_counter_ns() - start_ns
             if ends_ns:
                 times_ns = [end - begin for begin, end in zip([start_ns, *ends_ns], ends_ns)]
-            # Beside the clock: a program that exchanges messages does something else with them.
+            all_that_came.append((came, incoming))
+        # Beside the clock: a program that exchanges messages does something else with them.
+        for came, incoming in all_that_came:
             for message, head in zip(came, incoming):
                 if not message.startswith(head):
                     wrong(message)

@@ -1,4 +1,4 @@
-"""An endpoint of ipcmark: the whole of what docs/reference/protocol.md asks of one, over a pair of pipes. Make it yours."""
+"""An endpoint of ipcmark: all that docs/reference/protocol.md asks of one, over a pair of pipes. Make it yours."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""An endpoint of ipcmark over Redis: the server of a trial starts a redis-server, which keeps nothing, and both are its clients. What the broker
-uses of the CPU counts for the endpoint that has started it."""
+"""An endpoint of ipcmark over Redis: the server of a trial starts a redis-server, which keeps nothing, and both are its
+clients. What the broker uses of the CPU counts for the endpoint that has started it."""
 
 import os
 import socket
@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import redis
+
 from endpoint import Channel, Failed, run, say, started, ticket
 
 

@@ -1,10 +1,11 @@
-"""An endpoint of ipcmark over ZeroMQ. Whoever sends hands the message to a thread of the library, which writes it to a socket; whoever receives
-is handed it by another."""
+"""An endpoint of ipcmark over ZeroMQ. Whoever sends hands the message to a thread of the library, which writes it to a
+socket; whoever receives is handed it by another."""
 
 import os
 from typing import Any
 
 import zmq
+
 from endpoint import Channel, run, say, ticket
 
 CONTEXT = zmq.Context()
