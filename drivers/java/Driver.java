@@ -1,8 +1,6 @@
-// An endpoint of ipcmark in Java, by the document docs/reference/protocol.md: channels of NIO over pipes, TCP and Unix sockets, and a mapped file
-// whose words are exchanged by VarHandle. Messages of the protocol are few and flat, so that they are searched and not parsed.
+// The driver `java`: channels of NIO over pipes, TCP and Unix sockets, and a mapped file whose words are exchanged by
+// VarHandle.
 
-import java.io.DataInputStream;
-import java.io.EOFException;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -22,71 +20,17 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
-public final class Driver {
-    private static final String HELLO =
-            "{\"hello\":{\"protocol\":\"ipcmark-endpoint\",\"version\":3,\"program\":\"java\",\"capabilities\":[\"each\"],"
-                    + "\"runtime\":\"" + System.getProperty("java.vm.name") + " " + System.getProperty("java.version") + "\","
-                    + "\"mechanisms\":["
-                    + "{\"name\":\"pipe\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"]},"
-                    + "{\"name\":\"tcp\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"]},"
-                    + "{\"name\":\"java-unix-channel\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"]},"
-                    + "{\"name\":\"java-mapped-file\",\"workloads\":[\"latency\",\"transfer\"]}]}}";
-    private static final long GOLDEN = 0x9e3779b97f4a7c15L;
-    private static final DataInputStream INPUT = new DataInputStream(System.in);
-
-    /** Why the endpoint cannot go on. */
-    private static final class Failed extends IOException {
-        private static final long serialVersionUID = 1;
-
-        Failed(String why) {
-            super(why);
-        }
-    }
-
-    private record Stretch(int messages, boolean timed, boolean acknowledged) {}
-
-    /** What the orders say. */
-    private record Orders(boolean isClient, String mechanism, String workload, int size, String text) {
-        List<Integer> numbers(String name) throws IOException {
-            return Driver.numbers(text, name);
-        }
-
-        String words(String name) throws IOException {
-            return value(text, name, "\"([^\"]*)\"");
-        }
-    }
-
-    /** Sends and receives whole messages. */
-    private abstract static class Channel {
-        boolean check;
-
-        abstract void send(long number, int size) throws IOException;
-
-        abstract void receive(long number, int size) throws IOException;
-
-        /** Puts message `number` into `bytes`, which is cleared. */
-        final void make(ByteBuffer bytes, long number, int size) {
-            bytes.clear();
-            bytes.putLong(0, number);
-            for (int k = 8; check && k < size; k++) {
-                bytes.put(k, (byte) ((number + k) * GOLDEN >>> 56));
-            }
-            bytes.limit(size);
-        }
-
-        final void verify(ByteBuffer bytes, long number, int size) throws IOException {
-            for (int k = 0; k < (check ? size : Math.min(size, 8)); k++) {
-                byte expected = (byte) (k < 8 ? number >>> 8 * k : (number + k) * GOLDEN >>> 56);
-                if (bytes.get(k) != expected) {
-                    throw new Failed("message " + number + " came changed, or another came in its place");
-                }
-            }
-        }
+public final class Driver extends Endpoint {
+    private Driver() {
+        super(
+                "java",
+                "",
+                new Offer("pipe", "latency", "transfer", "throughput"),
+                new Offer("tcp", "latency", "transfer", "throughput"),
+                new Offer("java-unix-channel", "latency", "transfer", "throughput"),
+                new Offer("java-mapped-file", "latency", "transfer"));
     }
 
     /** Over channels of bytes. */
@@ -99,12 +43,12 @@ public final class Driver {
         Streamed(ReadableByteChannel source, WritableByteChannel sink, int size) {
             this.source = source;
             this.sink = sink;
-            incoming = ByteBuffer.allocateDirect(size + 8).order(ByteOrder.LITTLE_ENDIAN);
-            outgoing = ByteBuffer.allocateDirect(size + 8).order(ByteOrder.LITTLE_ENDIAN);
+            incoming = room(size);
+            outgoing = room(size);
         }
 
         @Override
-        void send(long number, int size) throws IOException {
+        protected void send(long number, int size) throws IOException {
             make(outgoing, number, size);
             while (outgoing.hasRemaining()) {
                 sink.write(outgoing);
@@ -112,7 +56,7 @@ public final class Driver {
         }
 
         @Override
-        void receive(long number, int size) throws IOException {
+        protected void receive(long number, int size) throws IOException {
             incoming.clear().limit(size);
             while (incoming.hasRemaining()) {
                 if (source.read(incoming) < 0) {
@@ -125,7 +69,8 @@ public final class Driver {
 
     /** Over a mapped file: each side has a word that counts its messages, and room for one. */
     private static final class Mapped extends Channel {
-        private static final VarHandle WORD = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+        private static final VarHandle WORD =
+                MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
         private static final int LINE = 128;
         private final MappedByteBuffer map;
         private final ByteBuffer[] rooms = new ByteBuffer[2];
@@ -142,22 +87,20 @@ public final class Driver {
         }
 
         @Override
-        void send(long number, int size) {
+        protected void send(long number, int size) {
             make(rooms[own], number, size);
             sent++;
             WORD.setRelease(map, own * LINE, sent);
         }
 
         @Override
-        void receive(long number, int size) throws IOException {
+        protected void receive(long number, int size) throws IOException {
             received++;
             for (long spins = 0; (long) WORD.getAcquire(map, (1 - own) * LINE) < received; spins++) {
                 // Where both share a CPU, the other one needs it; and nobody tells of the death of a peer.
                 if ((spins & 1023) == 1023) {
                     Thread.yield();
-                    if (System.in.available() > 0) {
-                        throw new Failed("the peer has sent nothing, and the coordinator has said something");
-                    }
+                    mindCoordinator();
                 } else {
                     Thread.onSpinWait();
                 }
@@ -166,76 +109,12 @@ public final class Driver {
         }
     }
 
-    private static void say(String message) {
-        byte[] body = message.getBytes(StandardCharsets.UTF_8);
-        ByteBuffer frame = ByteBuffer.allocate(4 + body.length).order(ByteOrder.LITTLE_ENDIAN);
-        frame.putInt(body.length).put(body);
-        System.out.write(frame.array(), 0, frame.capacity());
-        System.out.flush();
-    }
-
-    /** The next message; ends the program where there is none or it is goodbye. */
-    private static String hear() throws IOException {
-        try {
-            byte[] body = new byte[Integer.reverseBytes(INPUT.readInt())];
-            INPUT.readFully(body);
-            String message = new String(body, StandardCharsets.UTF_8);
-            if (message.equals("\"goodbye\"")) {
-                System.exit(0);
-            }
-            return message;
-        } catch (EOFException gone) {
-            System.exit(0);
-            throw gone;
-        }
-    }
-
-    private static String value(String text, String name, String form) throws IOException {
-        Matcher found = Pattern.compile("\"" + name + "\":" + form).matcher(text);
-        if (!found.find()) {
-            throw new Failed("there is no " + name + " in what was said");
-        }
-        return found.group(1);
-    }
-
-    private static List<Integer> numbers(String text, String name) throws IOException {
-        List<Integer> all = new ArrayList<>();
-        for (String number : value(text, name, "\\[([0-9,]*)\\]").split(",")) {
-            if (!number.isEmpty()) {
-                all.add(Integer.parseInt(number));
-            }
-        }
-        return all;
-    }
-
-    private static byte[] ticket() throws IOException {
-        List<Integer> numbers = numbers(hear(), "ticket");
-        byte[] bytes = new byte[numbers.size()];
-        for (int k = 0; k < bytes.length; k++) {
-            bytes[k] = numbers.get(k).byteValue();
-        }
-        return bytes;
-    }
-
-    private static void sayTicket(byte[] bytes) {
-        StringBuilder list = new StringBuilder();
-        for (byte value : bytes) {
-            list.append(list.isEmpty() ? "" : ",").append(value & 255);
-        }
-        say("{\"ticket\":[" + list + "]}");
-    }
-
-    /** A path of this trial, which the server makes up. */
-    private static String path(Orders orders) throws IOException {
-        return orders.words("directory") + "/" + value(orders.text, "number", "([0-9]+)") + ".java";
-    }
-
     private static Channel tcp(Orders orders) throws IOException {
         List<Integer> token = orders.numbers("token");
-        String host = value(orders.text, "server", "\"([0-9a-f.:]+)\"");
+        String host = orders.words("server");
         ByteBuffer shown = ByteBuffer.allocate(token.size());
         SocketChannel socket;
-        if (orders.isClient) {
+        if (orders.isClient()) {
             byte[] port = ticket();
             socket = SocketChannel.open(new InetSocketAddress(host, (port[0] & 255) << 8 | port[1] & 255));
             token.forEach(value -> shown.put(value.byteValue()));
@@ -253,7 +132,7 @@ public final class Driver {
             }
         }
         socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
-        return new Streamed(socket, socket, orders.size);
+        return new Streamed(socket, socket, orders.size());
     }
 
     /** Whether a connection shows the token within two seconds: whoever does not is a stranger. */
@@ -274,24 +153,24 @@ public final class Driver {
 
     private static Channel unix(Orders orders) throws IOException {
         SocketChannel socket;
-        if (orders.isClient) {
+        if (orders.isClient()) {
             socket = SocketChannel.open(UnixDomainSocketAddress.of(new String(ticket(), StandardCharsets.UTF_8)));
         } else {
             ServerSocketChannel listener = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
-            listener.bind(UnixDomainSocketAddress.of(path(orders)));
-            sayTicket(path(orders).getBytes(StandardCharsets.UTF_8));
+            listener.bind(UnixDomainSocketAddress.of(orders.path("java")));
+            sayTicket(orders.path("java").getBytes(StandardCharsets.UTF_8));
             socket = listener.accept();
         }
-        return new Streamed(socket, socket, orders.size);
+        return new Streamed(socket, socket, orders.size());
     }
 
     private static Channel mapped(Orders orders) throws IOException {
-        long length = 2L * Mapped.LINE + 2L * (orders.size + 8);
+        long length = 2L * Mapped.LINE + 2L * (orders.size() + 8);
         String name;
-        if (orders.isClient) {
+        if (orders.isClient()) {
             name = new String(ticket(), StandardCharsets.UTF_8);
         } else {
-            name = path(orders);
+            name = orders.path("java");
             try (RandomAccessFile made = new RandomAccessFile(name, "rw")) {
                 made.setLength(length);
             }
@@ -299,21 +178,19 @@ public final class Driver {
         }
         try (RandomAccessFile file = new RandomAccessFile(name, "rw")) {
             MappedByteBuffer map = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, length);
-            return new Mapped(map, orders.size, orders.isClient);
+            return new Mapped(map, orders.size(), orders.isClient());
         }
     }
 
-    private static Channel connect(Orders orders) throws IOException {
-        if (!value(orders.text, "parameters", "(\\{[^}]*\\})").equals("{}")) {
-            throw new Failed("this driver has no parameters");
-        }
-        switch (orders.mechanism) {
+    @Override
+    protected Channel connect(Orders orders) throws IOException {
+        switch (orders.mechanism()) {
             case "pipe":
                 List<Integer> ends = orders.numbers("descriptors");
                 // Java opens descriptors by their names alone.
                 FileInputStream source = new FileInputStream("/proc/self/fd/" + ends.get(0));
                 FileOutputStream sink = new FileOutputStream("/proc/self/fd/" + ends.get(1));
-                return new Streamed(source.getChannel(), sink.getChannel(), orders.size);
+                return new Streamed(source.getChannel(), sink.getChannel(), orders.size());
             case "tcp":
                 return tcp(orders);
             case "java-unix-channel":
@@ -321,93 +198,11 @@ public final class Driver {
             case "java-mapped-file":
                 return mapped(orders);
             default:
-                throw new Failed("this driver has no " + orders.mechanism);
-        }
-    }
-
-    /** Does one phase, and says what it came to. */
-    private static void run(Orders orders, Channel channel, String phase) throws IOException {
-        channel.check = value(phase, "check", "(true|false)").equals("true");
-        boolean each = value(phase, "each", "(true|false)").equals("true");
-        List<Stretch> stretches = new ArrayList<>();
-        Matcher found = Pattern.compile("\"messages\":(\\d+),\"timed\":(true|false),\"acknowledged\":(true|false)").matcher(phase);
-        while (found.find()) {
-            stretches.add(new Stretch(Integer.parseInt(found.group(1)), found.group(2).equals("true"), found.group(3).equals("true")));
-        }
-        if (!orders.isClient) {
-            say("\"ready\"");
-        }
-        StringBuilder eachNs = new StringBuilder();
-        long number = 0;
-        long elapsedNs = 0;
-        for (Stretch stretch : stretches) {
-            long[] times = each && stretch.timed ? new long[stretch.messages] : null;
-            long start = System.nanoTime();
-            exchange(orders, channel, number, number + stretch.messages, times);
-            number += stretch.messages;
-            if (stretch.acknowledged) {
-                acknowledge(orders, channel, number);
-            }
-            elapsedNs += stretch.timed ? System.nanoTime() - start : 0;
-            for (int k = 0; times != null && k < times.length; k++) {
-                eachNs.append(k == 0 ? "" : ",").append(times[k]);
-            }
-        }
-        say("{\"done\":{\"elapsed_ns\":" + elapsedNs + ",\"each_ns\":[" + eachNs + "]}}");
-    }
-
-    private static void exchange(Orders orders, Channel channel, long from, long to, long[] times) throws IOException {
-        boolean streams = orders.workload.equals("throughput");
-        int answer = orders.workload.equals("latency") ? orders.size : 1;
-        long before = times == null ? 0 : System.nanoTime();
-        for (long number = from; number < to; number++) {
-            if (orders.isClient) {
-                channel.send(number, orders.size);
-                if (!streams) {
-                    channel.receive(number, answer);
-                }
-            } else {
-                channel.receive(number, orders.size);
-                if (!streams) {
-                    channel.send(number, answer);
-                }
-            }
-            if (times != null) {
-                long now = System.nanoTime();
-                times[(int) (number - from)] = now - before;
-                before = now;
-            }
-        }
-    }
-
-    private static void acknowledge(Orders orders, Channel channel, long count) throws IOException {
-        if (orders.isClient) {
-            channel.receive(count, 1);
-        } else {
-            channel.send(count, 1);
+                throw new Failed("this driver has no " + orders.mechanism());
         }
     }
 
     public static void main(String[] arguments) {
-        try {
-            hear();
-            say(HELLO);
-            String text = hear();
-            Orders orders = new Orders(
-                    value(text, "role", "\"([a-z]+)\"").equals("client"),
-                    value(text, "mechanism", "\"([^\"]*)\""),
-                    value(text, "workload", "\"([a-z]+)\""),
-                    Integer.parseInt(value(text, "size_bytes", "([0-9]+)")),
-                    text);
-            Channel channel = connect(orders);
-            say("\"connected\"");
-            while (true) {
-                run(orders, channel, hear());
-            }
-        } catch (IOException | RuntimeException error) {
-            String why = error.getMessage() == null ? error.toString() : error.getMessage();
-            say("{\"failed\":\"" + why.replaceAll("[\"\\\\\\p{Cntrl}]", " ") + "\"}");
-            System.exit(1);
-        }
+        new Driver().takePart();
     }
 }

@@ -1,15 +1,17 @@
-// An endpoint of ipcmark in Node.js, by the document docs/reference/protocol.md: sockets and pipes as net.Socket, read by events of its loop, and
-// messages of JSON as child_process has them.
+// An endpoint of ipcmark in Node.js, by the document docs/reference/protocol.md: sockets and pipes as net.Socket, read
+// by events of its loop, and messages of JSON and of structured clones as child_process has them.
 'use strict';
 
 const net = require('node:net');
 const path = require('node:path');
+const v8 = require('node:v8');
 
 const WORKLOADS = ['latency', 'transfer', 'throughput'];
 const GOLDEN = 0x9e3779b97f4a7c15n;
 const MECHANISMS = [
   ...['pipe', 'unix-stream', 'tcp'].map((name) => ({ name, workloads: WORKLOADS })),
   { name: 'node-messages', workloads: ['latency', 'transfer'] },
+  { name: 'node-ipc-advanced', workloads: WORKLOADS },
 ];
 
 // Bytes that come by events, taken in parts of a wanted length by whoever awaits them.
@@ -143,6 +145,26 @@ function overLines(socket) {
   };
 }
 
+// Messages as process.send has them with the serialisation 'advanced': an object as a structured clone, and its length
+// before it.
+function overClones(socket) {
+  const incoming = new Incoming(socket);
+  return {
+    async send(number, size, check) {
+      const clone = v8.serialize({ data: made(number, size, check) });
+      const message = Buffer.allocUnsafe(4 + clone.length);
+      message.writeUInt32BE(clone.length);
+      clone.copy(message, 4);
+      if (!socket.write(message)) await new Promise((drained) => socket.once('drain', drained));
+    },
+    async receive(number, size, check) {
+      const length = await incoming.take(4);
+      const clone = length && (await incoming.take(length.readUInt32BE()));
+      verify(clone && v8.deserialize(clone).data, number, size, check);
+    },
+  };
+}
+
 async function ticket() {
   const [name, value] = await hear();
   if (name !== 'ticket') throw new Failed(`${name} came instead of the ticket`);
@@ -228,6 +250,8 @@ async function connect(orders) {
     }
     case 'node-messages':
       return overLines(await named(orders));
+    case 'node-ipc-advanced':
+      return overClones(await named(orders));
     default:
       throw new Failed(`this driver has no ${orders.mechanism}`);
   }

@@ -11,6 +11,7 @@ mod book;
 mod campaign;
 #[cfg(feature = "crates")]
 mod docs;
+mod drivers;
 mod fuzz;
 #[cfg(feature = "crates")]
 mod namespaces;

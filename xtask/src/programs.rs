@@ -37,11 +37,15 @@ pub const OF_TESTS: [Needed; 18] = [
     (|| runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
 ];
 /// What a release needs.
-pub const OF_A_RELEASE: [Needed; 4] = [
+pub const OF_A_RELEASE: [Needed; 8] = [
     (|| any_runs(&["lintian"]), "lintian"),
     (|| any_runs(&["musl-gcc"]), "musl-tools"),
     (|| any_runs(&["aarch64-linux-gnu-gcc"]), "gcc-aarch64-linux-gnu"),
     (|| any_runs(&["qemu-aarch64"]), "qemu-user"),
+    (|| is_here_or_unwanted("redis-server"), "redis-server"),
+    (|| is_here_or_unwanted("nats-server"), "nats-server"),
+    (|| Path::new("/usr/include/boost").exists(), "libboost-dev"),
+    (|| any_runs(&["mpicxx"]), "libopenmpi-dev"),
 ];
 
 /// Whether `program` is here, or is a service's, which is installed where `CI=true` alone: packages of services start them.

@@ -8,9 +8,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// What is run in the package's directory: the name of the step, and the program with its arguments.
-const STEPS: [(&str, &[&str]); 4] = [
+const STEPS: [(&str, &[&str]); 6] = [
     ("python: format", &["ruff", "format", "--check"]),
     ("python: lints", &["ruff", "check"]),
+    ("python: format of drivers", &["ruff", "format", "--check", "../drivers"]),
+    ("python: lints of drivers", &["ruff", "check", "../drivers"]),
     ("python: types", &["mypy"]),
     ("python: tests", &["pytest"]),
 ];

@@ -8,8 +8,8 @@ mod package;
 mod platform;
 
 use crate::notes::Notes;
-use crate::programs;
 use crate::steps::{Times, cargo, root, step, target};
+use crate::{drivers, programs};
 use files::{VERSION, copy, make, said, write};
 use platform::{PLATFORMS, Platform, native};
 use std::fs;
@@ -51,6 +51,7 @@ fn made_and_tested(notes: &Notes, times: &mut Times) -> Result<(), String> {
     }
     dist.finish()?;
     times.of("the package, installed", || tested(&dist.directory.join(package::name(native)), notes))?;
+    times.of("drivers", || drivers::build_and_check(&own))?;
     times.of("pages in every size", || pages_in_every_size(notes))?;
     times.of("tests of other machine types, emulated", || emulated::run(notes))
 }

@@ -7,7 +7,7 @@
 use crate::notes::Notes;
 use crate::rust_tests::{TestProgram, TestSelection};
 use crate::steps::{Times, cargo, root, step};
-use crate::{programs, python, rust_tests, tidy};
+use crate::{drivers, programs, python, rust_tests, tidy};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];
@@ -26,6 +26,7 @@ pub fn all() -> Result<(), String> {
         .and_then(|()| times.of("build", || rust_tests::build(&ALL)))
         .and_then(|built| {
             times.of("waiting for packages", || programs.finish());
+            times.of("lints of drivers", || drivers::lint(&notes))?;
             times.of("tests", || rust_tests::run(&built, EVERY, &notes))
         })
         .and_then(|()| times.of("Python package", || python.check(&notes)))

@@ -30,6 +30,7 @@ pub mod schedule;
 #[cfg(test)]
 mod schedule_tests;
 pub mod slices;
+mod speed_beside;
 pub mod trial_error;
 pub mod trials;
 pub mod via;

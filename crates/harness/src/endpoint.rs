@@ -20,5 +20,5 @@ mod scenario;
 mod server;
 mod session;
 mod sides;
-mod speed;
+pub(crate) mod speed;
 mod usage;

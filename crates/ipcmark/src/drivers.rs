@@ -1,8 +1,9 @@
-//! The drivers that come with the program, where they lie when they are built, and which of them a selection has. How one is talked to is for
+//! Drivers: their manifests, where they lie when they are built, and which of them a selection has. How one is talked to is for
 //! the harness to know.
 
 use crate::cli::EndpointOptions;
 use crate::exit::Error;
+use crate::shipped::{SHIPPED, Shipped, SourceFile, file_name};
 use harness::coordinator::driver::{Driver, DriverSet};
 use harness::coordinator::via::Via;
 use mechanisms::registry;
@@ -17,100 +18,6 @@ use sys::{Failure, OrFail};
 
 /// The file that says what a driver is.
 pub const MANIFEST: &str = "driver.toml";
-
-/// A driver that comes with the program, as source.
-#[derive(Debug)]
-pub struct Shipped {
-    /// Its name.
-    pub name: &'static str,
-    /// Its files, the manifest first.
-    pub files: &'static [(&'static str, &'static str)],
-    /// The file from which one of one's own begins.
-    pub template: (&'static str, &'static str),
-}
-
-/// A file of a driver: its name, and where its source lies, below `drivers/`.
-macro_rules! file {
-    ($name:literal, $source:literal) => {
-        ($name, include_str!(concat!("../../../drivers/", $source)))
-    };
-}
-
-/// The template of all drivers in Python.
-const TEMPLATE: (&str, &str) = file!("template.py", "python/template.py");
-
-/// All of them.
-pub const SHIPPED: &[Shipped] = &[
-    Shipped {
-        name: "c",
-        files: &[file!("driver.toml", "c/driver.toml"), file!("driver.c", "c/driver.c")],
-        template: file!("driver.c", "c/driver.c"),
-    },
-    Shipped {
-        name: "go",
-        files: &[
-            file!("driver.toml", "go/driver.toml"),
-            file!("driver.go", "go/driver.go"),
-            file!("go.mod", "go/go.mod"),
-        ],
-        template: file!("driver.go", "go/driver.go"),
-    },
-    Shipped {
-        name: "java",
-        files: &[file!("driver.toml", "java/driver.toml"), file!("Driver.java", "java/Driver.java")],
-        template: file!("Driver.java", "java/Driver.java"),
-    },
-    Shipped {
-        name: "node",
-        files: &[file!("driver.toml", "node/driver.toml"), file!("driver.js", "node/driver.js")],
-        template: file!("driver.js", "node/driver.js"),
-    },
-    Shipped {
-        name: "python",
-        files: &[
-            file!("driver.toml", "python/driver.toml"),
-            file!("driver.py", "python/driver.py"),
-            file!("asyncio_endpoint.py", "python/asyncio_endpoint.py"),
-            file!("endpoint.py", "python/endpoint.py"),
-            file!("codec.py", "python/codec.py"),
-            file!("message.capnp", "python/message.capnp"),
-        ],
-        template: TEMPLATE,
-    },
-    Shipped {
-        name: "dbus",
-        files: &[
-            file!("driver.toml", "dbus/driver.toml"),
-            file!("driver.py", "dbus/driver.py"),
-            file!("endpoint.py", "python/endpoint.py"),
-            file!("codec.py", "python/codec.py"),
-            file!("message.capnp", "python/message.capnp"),
-        ],
-        template: TEMPLATE,
-    },
-    Shipped {
-        name: "redis",
-        files: &[
-            file!("driver.toml", "redis/driver.toml"),
-            file!("driver.py", "redis/driver.py"),
-            file!("endpoint.py", "python/endpoint.py"),
-            file!("codec.py", "python/codec.py"),
-            file!("message.capnp", "python/message.capnp"),
-        ],
-        template: TEMPLATE,
-    },
-    Shipped {
-        name: "zeromq",
-        files: &[
-            file!("driver.toml", "zeromq/driver.toml"),
-            file!("driver.py", "zeromq/driver.py"),
-            file!("endpoint.py", "python/endpoint.py"),
-            file!("codec.py", "python/codec.py"),
-            file!("message.capnp", "python/message.capnp"),
-        ],
-        template: TEMPLATE,
-    },
-];
 
 /// What a driver's manifest says.
 #[derive(Debug, Clone, Deserialize)]
@@ -167,7 +74,7 @@ impl Manifest {
 impl Shipped {
     /// What it says of itself.
     pub fn manifest(&self) -> Result<Manifest, Invalid> {
-        Manifest::parse(self.files[0].1, self.name)
+        Manifest::parse(self.manifest_text(), self.name)
     }
 }
 
@@ -367,9 +274,14 @@ fn not_built(name: &DriverName) -> Invalid {
 /// Writes the files of `shipped` into `directory`, which is made.
 pub fn write(shipped: &Shipped, directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).or_fail("make", directory.display())?;
-    for (name, text) in shipped.files {
-        let file = directory.join(name);
-        std::fs::write(&file, text).or_fail("write", file.display())?;
+    write_files(shipped.files, directory)
+}
+
+/// Writes `files` into `directory`.
+pub fn write_files(files: &[SourceFile], directory: &Path) -> Result<(), Failure> {
+    for source in files {
+        let file = directory.join(file_name(source));
+        std::fs::write(&file, source.1).or_fail("write", file.display())?;
     }
     Ok(())
 }

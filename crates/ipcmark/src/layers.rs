@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn every_mechanism_that_comes_with_the_program_has_layers_of_its_own() {
         drivers::register().unwrap();
-        for shipped in drivers::SHIPPED {
+        for shipped in crate::shipped::SHIPPED {
             for offered in shipped.manifest().unwrap().mechanisms {
                 let text = format!("{}/{}", shipped.name, offered.name);
                 let all = names(&text);

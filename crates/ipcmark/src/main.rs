@@ -30,6 +30,7 @@ mod rules;
 mod scenario_file;
 mod selection;
 mod session;
+mod shipped;
 mod special_file;
 mod streams;
 mod suites;

@@ -6,6 +6,7 @@ use super::driver::{DriverSet, checked, descriptors, numbers, start};
 use super::own_child::{OwnChild, unless_closed};
 use super::run_directory::RunDirectory;
 use super::schedule::Trial;
+use super::speed_beside::SpeedNow;
 use super::trial_error::TrialError;
 use crate::clock::{Clock, Timer};
 use crate::endpoint::meters::each;
@@ -430,7 +431,7 @@ impl Trial for LedTrial<'_> {
         let stolen = || self.case.cpus.and_then(stolen_ns);
         let stolen_before = stolen();
         let counts = self.iterations(orders)?;
-        let (mut total, mut one_by_one) = (None, None);
+        let (mut total, mut one_by_one, mut speed) = (None, None, None);
         let order: &[bool] = match orders.singly {
             Singly::First => &[false, true],
             Singly::Last => &[true, false],
@@ -438,7 +439,12 @@ impl Trial for LedTrial<'_> {
         };
         for is_total in order {
             match is_total {
-                true => total = Some(self.phase(counts.together, false, false)?),
+                true => {
+                    let before = self.case.cpus.and_then(SpeedNow::read);
+                    total = Some(self.phase(counts.together, false, false)?);
+                    let after = self.case.cpus.and_then(SpeedNow::read);
+                    speed = before.zip(after).map(|(before, after)| before.and(after));
+                }
                 false => one_by_one = self.singly(counts.singly)?,
             }
         }
@@ -450,6 +456,7 @@ impl Trial for LedTrial<'_> {
         let stolen_ns = stolen_before.zip(self.case.cpus.and_then(stolen_ns));
         let sample = Sample {
             each: one_by_one,
+            speed,
             trial_iterations: std::mem::take(&mut self.iterations_so_far),
             stolen_ns: stolen_ns.map(|(before, after)| after.saturating_sub(before)),
             memory_bytes: self.memory_bytes(),

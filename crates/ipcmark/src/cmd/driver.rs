@@ -1,9 +1,10 @@
 //! `ipcmark driver`: which endpoints in other languages there are, how they are built for this user, and how one of one's own begins.
 
 use crate::cli::{DriverArguments, DriverCommand};
-use crate::drivers::{MANIFEST, Manifest, SHIPPED, Shipped, command_of, home, write};
+use crate::drivers::{MANIFEST, Manifest, command_of, home, write};
 use crate::exit::{Error, Exit};
 use crate::output::{print, style};
+use crate::shipped::{SHIPPED, Shipped, Template, file_name};
 use crate::streams::complain;
 use harness::coordinator::driver::Driver;
 use model::invalid::printable;
@@ -149,14 +150,19 @@ fn begin(language: &str, name: &str) -> Result<Exit, Error> {
         let problem = format!("'{}' exists already", printable(name.as_str()));
         return Err(Invalid::new(problem, "choose another name, or remove it").into());
     }
-    let (file, text) = shipped.template;
+    let Template { files, build, run } = shipped.template;
     std::fs::create_dir(directory).or_fail("make", directory.display())?;
-    let place = directory.join(file);
-    std::fs::write(&place, text.replace(PLACE_OF_NAME, name.as_str())).or_fail("write", place.display())?;
-    let run = shipped.manifest()?.run.replace("driver.py", file);
+    for source in files {
+        let place = directory.join(file_name(source));
+        let text = source.1.replace(PLACE_OF_NAME, name.as_str());
+        std::fs::write(&place, text).or_fail("write", place.display())?;
+    }
+    let built = build.map(|build| format!("  {build}\n")).unwrap_or_default();
+    let first = files.first().map(file_name).unwrap_or_default();
     print(&format!(
-        "wrote {}\n\nchange it, check it, and measure it:\n  cd {name}\n  ipcmark endpoint check {run}\n  ipcmark pipe --endpoint '{run}'\n",
-        place.display()
+        "wrote {name}/{first}, {} files in all\n\nchange it, check it, and measure it:\n  cd {name}\n{built}  \
+         ipcmark endpoint check {run}\n  ipcmark pipe --endpoint '{run}'\n",
+        files.len()
     ))?;
     Ok(Exit::Success)
 }

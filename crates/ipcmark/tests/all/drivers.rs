@@ -237,7 +237,7 @@ fn what_a_driver_does_not_have_is_left_out_with_the_reason() {
     run(&mut ipcmark(&place, &["driver", "build", "python"])).expect(0);
     let said = run(&mut ipcmark(&place, &["python/eventfd"])).expect(2);
     assert!(said.err.contains("the driver python has no eventfd; it has pipe"), "{said}");
-    let said = run(&mut ipcmark(&place, &["explain", "python/pipe"])).expect(2);
+    let said = run(&mut ipcmark(&place, &["explain", "python/pipe", "pipe"])).expect(2);
     assert!(said.err.contains("'run' and 'compare' alone"), "{said}");
     for (line, why) in [
         (["nosuch/pipe", "-s", "1"], "the driver nosuch is not built here"),

@@ -14,6 +14,7 @@ mod extremes;
 mod fan_in;
 mod hints;
 mod injected_causes;
+mod layers;
 mod limits;
 mod network;
 mod predict;

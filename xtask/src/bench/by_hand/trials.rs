@@ -7,7 +7,6 @@ use super::endpoint::{Answer, BY_HAND, Orders};
 use harness::coordinator::schedule::{Trial, Trials};
 use harness::coordinator::trial_error::TrialError;
 use harness::coordinator::trials::DISTURBANCE;
-use harness::endpoint::sample::sample;
 use harness::protocol::orders::{Sizing, SliceOrders};
 use harness::protocol::report::SliceReport;
 use model::observation::{CpuTrace, EventSet, ProbeRequest, RecordingWay};
@@ -147,7 +146,7 @@ impl ByHandTrial {
             if self.workload == Workload::Throughput { server.elapsed_ns } else { client.elapsed_ns };
         let speed = client.speed.map(|client| SpeedReadings { client, server: server.speed, pair: None });
         let (used, used_by_server) = (Usage::default(), Some(Usage::default()));
-        Ok(Sample { speed, ..sample(iterations, elapsed_ns, used, used_by_server) })
+        Ok(Sample { speed, ..Sample::of(iterations, elapsed_ns, used, used_by_server) })
     }
 
     /// How many messages of a stream come before those that are timed: from a quarter to three quarters of them, spread evenly
