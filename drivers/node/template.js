@@ -55,7 +55,7 @@ function made(number, size, check) {
 }
 
 hear();
-say({ hello: { protocol: 'ipcmark-endpoint', version: 3, program: 'NAME', mechanisms: MECHANISMS } });
+say({ hello: { protocol: 'ipcmark-endpoint', version: 3, program: "NAME", mechanisms: MECHANISMS } });
 const [, orders] = hear();
 if (orders.mechanism !== 'pipe' || Object.keys(orders.parameters).length > 0) {
   fail('this endpoint has pipes without parameters');

@@ -43,8 +43,9 @@ def protobuf_codec() -> Codec:
     optional = field.LABEL_OPTIONAL
     message.field.add(name="kind", number=1, type=field.TYPE_STRING, label=optional)
     message.field.add(name="data", number=2, type=field.TYPE_BYTES, label=optional)
-    described = descriptor_pool.Default().Add(file) or descriptor_pool.Default().FindMessageTypeByName("Message")
-    kind = message_factory.GetMessageClass(described)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    kind = message_factory.GetMessageClass(pool.FindMessageTypeByName("Message"))
     return lambda data: kind(kind=KIND, data=data).SerializeToString(), lambda body: kind.FromString(body).data
 
 

@@ -8,6 +8,7 @@ mod coverage;
 mod doses;
 mod explain;
 mod ipcmark;
+mod languages;
 mod memory;
 mod others;
 mod page;
@@ -51,13 +52,14 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "doses" => doses::run(&Bench::new()?, only),
         "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
+        "languages" => languages::run(only),
         "memory" => memory::run(arguments),
         "model" => run_model::run(arguments),
         "static" => static_binary::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "try" => tried::run(arguments),
         "predict" => tried::predicted::run(arguments),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, stream, memory, model, advise, predict, static, try"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, stream, memory, languages, model, advise, predict, static, try"
             .to_owned()),
     }
 }

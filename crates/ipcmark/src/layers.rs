@@ -101,7 +101,7 @@ fn suite(texts: &[String], axes: &Axes) -> Result<Suite, Error> {
             "title": "What each layer adds",
             "source": "by leaving it out, and all above it",
             "cases": place.names(),
-            "stack": [{ "name": "Layers", "title": "what each layer adds, by leaving it out", "bar": bars }],
+            "stack": [{ "name": "Layers", "title": "layer by layer", "bar": bars }],
         },
     });
     let text = toml::to_string(&document).map_err(|error| {

@@ -23,6 +23,8 @@ pub struct Template {
     pub build: Option<&'static str>,
     /// The command that it is.
     pub run: &'static str,
+    /// What it calls itself, as a string: one's own name comes in its place.
+    pub program: &'static str,
 }
 
 impl Shipped {
@@ -65,29 +67,39 @@ const C: Template = Template {
     files: sources!["c/template.c" "c/endpoint.h"],
     build: Some("cc -O2 -o endpoint template.c"),
     run: "./endpoint",
+    program: "NAME",
 };
 const CPP: Template = Template {
     files: sources!["cpp/template.cpp" "cpp/ipcmark_endpoint.hpp"],
     build: Some("c++ -std=c++17 -O2 -o endpoint template.cpp"),
     run: "./endpoint",
+    program: "NAME",
 };
 const GO: Template = Template {
     files: sources!["go/template.go" "go/endpoint.go" "go/go.mod"],
     build: Some("go build -o endpoint template.go endpoint.go"),
     run: "./endpoint",
+    program: "NAME",
 };
 const JAVA: Template = Template {
     files: sources!["java/Template.java" "java/Endpoint.java"],
     build: Some("javac Template.java Endpoint.java"),
     run: "java Template",
+    program: "NAME",
 };
-const NODE: Template = Template { files: sources!["node/template.js"], build: None, run: "node template.js" };
-const PYTHON: Template =
-    Template { files: sources!["python/template.py"], build: None, run: "python3 template.py" };
+const NODE: Template =
+    Template { files: sources!["node/template.js"], build: None, run: "node template.js", program: "NAME" };
+const PYTHON: Template = Template {
+    files: sources!["python/template.py"],
+    build: None,
+    run: "python3 template.py",
+    program: "NAME",
+};
 const RUST: Template = Template {
     files: sources!["rust/main.rs" "rust/endpoint.rs" "rust/Cargo.toml" "rust/Cargo.lock"],
     build: Some("cargo build --release --locked"),
     run: "target/release/driver",
+    program: "rust",
 };
 
 /// All of them: those of languages, then those of middleware.

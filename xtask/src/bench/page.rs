@@ -92,7 +92,7 @@ fn fastest(mut run: impl FnMut() -> Result<(), String>) -> Result<Duration, Stri
     Ok(times.into_iter().min().unwrap_or_default())
 }
 
-fn read(path: &Path) -> Result<Results, String> {
+pub(super) fn read(path: &Path) -> Result<Results, String> {
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
     results::parse(std::io::BufReader::new(file), "seed").map_err(|invalid| invalid.to_string())
 }

@@ -51,7 +51,7 @@ fn table(selector: &Selector<'_>, stack: &StudyStack, bar: &StudyBar) -> Evaluat
             added(selector, bar, at, "time"),
             added(selector, bar, at, "cpu"),
             of_layer(selector, bar, at, "p99"),
-            of_layer(selector, bar, at, "memory"),
+            memory(selector, bar, at),
         ],
     };
     let last = bar.layers.len() - 1;
@@ -62,7 +62,7 @@ fn table(selector: &Selector<'_>, stack: &StudyStack, bar: &StudyBar) -> Evaluat
             of_layer(selector, bar, last, "time"),
             of_layer(selector, bar, last, "cpu"),
             of_layer(selector, bar, last, "p99"),
-            of_layer(selector, bar, last, "memory"),
+            memory(selector, bar, last),
         ],
     };
     let columns = ["adds", "CPU time", "p99 with it", "memory with it"];
@@ -89,6 +89,15 @@ fn added(selector: &Selector<'_>, bar: &StudyBar, at: usize, metric: &str) -> Ev
 /// What `metric` is with the layer at `at` and without those above.
 fn of_layer(selector: &Selector<'_>, bar: &StudyBar, at: usize, metric: &str) -> EvaluatedCell {
     cell(selector, &term(bar, at, metric))
+}
+
+/// The memory of a case with drivers; it is not asked of ipcmark's own endpoints.
+fn memory(selector: &Selector<'_>, bar: &StudyBar, at: usize) -> EvaluatedCell {
+    let case = selector.study.cases.get(&bar.layers[at].of);
+    match case.is_some_and(|case| case.spec.drivers.are_none()) {
+        true => EvaluatedCell::Empty,
+        false => of_layer(selector, bar, at, "memory"),
+    }
 }
 
 fn term(bar: &StudyBar, at: usize, metric: &str) -> String {

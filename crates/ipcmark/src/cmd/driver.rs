@@ -17,8 +17,6 @@ use sys::{Failure, OrFail};
 
 /// How long a driver may take to say what it is: a runtime that compiles first takes a second.
 const GREETS_WITHIN: Duration = Duration::from_secs(30);
-/// The words that stand for the new driver's name in a template.
-const PLACE_OF_NAME: &str = "NAME";
 
 /// Does what is asked for.
 pub fn run(arguments: &DriverArguments) -> Result<Exit, Error> {
@@ -150,11 +148,11 @@ fn begin(language: &str, name: &str) -> Result<Exit, Error> {
         let problem = format!("'{}' exists already", printable(name.as_str()));
         return Err(Invalid::new(problem, "choose another name, or remove it").into());
     }
-    let Template { files, build, run } = shipped.template;
+    let Template { files, build, run, program } = shipped.template;
     std::fs::create_dir(directory).or_fail("make", directory.display())?;
     for source in files {
         let place = directory.join(file_name(source));
-        let text = source.1.replace(PLACE_OF_NAME, name.as_str());
+        let text = source.1.replace(&format!("\"{program}\""), &format!("\"{name}\""));
         std::fs::write(&place, text).or_fail("write", place.display())?;
     }
     let built = build.map(|build| format!("  {build}\n")).unwrap_or_default();

@@ -22,7 +22,7 @@ const AXIS: f64 = 44.0;
 const KEY_LINE: f64 = 17.0;
 const LETTERS: f64 = 11.0;
 /// A name longer than this is cut off.
-const LONGEST_NAME: usize = 32;
+const LONGEST_NAME: usize = 40;
 const LONGEST_LAYER: usize = 50;
 /// Where the longest bar is more times as long as the shortest, the pieces of the shortest could not be seen, and every bar is drawn as parts of
 /// its own time.

@@ -4,7 +4,7 @@
 
 use super::block::grouped;
 use super::grid::Grid;
-use crate::quantity::{estimate, number, percent};
+use crate::quantity::{estimate, number, percent, tight_estimate};
 use crate::words::clean;
 use analysis::study::evaluated::{
     EvaluatedBar, EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries,
@@ -69,13 +69,13 @@ pub(crate) fn study(evaluated: &EvaluatedStudy) -> StudyWords {
 fn sum_line(bar: &EvaluatedBar) -> Option<String> {
     /// Less than this part is left to the table.
     const LEAST: f64 = 0.01;
-    let whole = cell(&bar.layers.last()?.so_far);
+    let EvaluatedCell::Value(whole, unit) = &bar.layers.last()?.so_far else { return None };
     let shares = bar.layers.iter().map(|layer| Some((layer.share?, clean(&layer.name))));
     let mut shares: Vec<(f64, String)> = shares.collect::<Option<_>>()?;
     shares.sort_by(|a, b| b.0.total_cmp(&a.0));
     let parts = shares.iter().filter(|(share, _)| *share >= LEAST);
     let parts: Vec<String> = parts.map(|(share, name)| format!("{} {name}", percent(*share))).collect();
-    Some(format!("{}, {}: {}", clean(&bar.name), whole.trim(), parts.join("; ")))
+    Some(format!("{}, {}: {}", clean(&bar.name), tight_estimate(*whole, *unit), parts.join("; ")))
 }
 
 fn concluded(conclusions: &[EvaluatedConclusion]) -> Vec<Concluded> {
