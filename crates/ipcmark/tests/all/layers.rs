@@ -98,7 +98,7 @@ fn a_slow_codec_and_a_slow_broker_are_found_in_their_own_layers() {
     run(&mut ipcmark(&place, &["driver", "build", "python"])).expect(0);
     make_slow(&place);
     let what = ["explain", "slow/multiprocessing-pipe:codec=pickle", "slow/slow-broker"];
-    let how = ["-s", "64", "-p", "unpinned", "--time", "60s"];
+    let how = ["-s", "64", "-p", "unpinned", "--time", "40s"];
     let said = run(&mut ipcmark(&place, &[&what[..], &how, &["--format", "json"]].concat())).expect(0);
     let results: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said}"));
     let bars = &results["study"]["stacks"][0]["bars"];
