@@ -9,7 +9,7 @@ use model::floor;
 use model::observation::{
     CpuTrace, EndpointObservation, EventSet, Observation, ProbeRequest, RecordingWay, SamplingRate,
 };
-use model::record::Usage;
+use model::record::{Sample, Usage};
 use model::{Case, Workload};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;

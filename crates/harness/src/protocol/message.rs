@@ -124,7 +124,7 @@ pub(crate) enum PeerMessage {
 mod tests {
     use super::*;
     use crate::protocol::frame::message;
-    use model::record::Usage;
+    use model::record::{Sample, Usage};
     use rand::rngs::SmallRng;
     use rand::{Rng, SeedableRng};
 
