@@ -140,8 +140,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether it says that it failed, or just ends, within the time for an answer, as it should: `cause`. Not that all is done.
-    pub(super) fn expect_failure(mut self, cause: &str) -> Finding {
+    /// Whether it says that it failed within the time for an answer, for `cause`, or just ends, unless it `must_say` so. Not that all is done.
+    pub(super) fn expect_failure(mut self, cause: &str, must_say: bool) -> Finding {
         loop {
             match self.hear(ANSWER_WITHIN)? {
                 Heard::Said(FromLed::Failed(_)) => return self.expect_end("it said that it failed"),
@@ -152,6 +152,9 @@ impl<'a> Subject<'a> {
                 }
                 // What it had begun to say before.
                 Heard::Said(_) => {}
+                Heard::Gone(how) if must_say => {
+                    return Err(format!("{how} without saying that it failed, though {cause}"));
+                }
                 Heard::Gone(_) => return self.expect_end("it closed its standard output"),
                 Heard::Silent => {
                     return Err(format!(
