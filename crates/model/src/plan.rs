@@ -85,6 +85,9 @@ impl Plan {
         endpoints: Endpoints,
         topology: &Topology,
     ) {
+        if let Some(reason) = unled(&entry.spec, endpoints) {
+            return self.drop(&entry.spec, workload, "", reason.to_owned());
+        }
         if !entry.card.takes(workload) {
             let works = entry.card.workloads.iter().map(|w| w.name()).collect::<Vec<_>>().join(", ");
             return self.drop(
@@ -115,7 +118,7 @@ impl Plan {
             }
             for size_bytes in sizes(is_sized, block, &entry.support) {
                 for &pace in &block.paces {
-                    if let Some(reason) = unpaceable(entry.card.kind, workload, pace) {
+                    if let Some(reason) = unpaceable(entry, workload, pace) {
                         self.drop(&entry.spec, workload, &pace.to_string(), reason);
                         continue;
                     }
@@ -220,9 +223,20 @@ fn unsendable(entry: &PlanEntry, size_bytes: Option<Size>) -> Option<String> {
     }
 }
 
+/// Why what `spec` names cannot be measured with such `endpoints`, if it cannot.
+fn unled(spec: &Spec, endpoints: Endpoints) -> Option<&'static str> {
+    let is_refused = endpoints == Endpoints::Threads && !spec.drivers.are_none();
+    is_refused.then_some("an endpoint that is a driver is a process; leave out --endpoints threads")
+}
+
 /// Why the iterations of `workload` cannot be begun at `pace`, if they cannot.
-fn unpaceable(kind: CardKind, workload: Workload, pace: Pace) -> Option<String> {
-    let is_answered = kind == CardKind::Mechanism && workload.is_answered();
+fn unpaceable(entry: &PlanEntry, workload: Workload, pace: Pace) -> Option<String> {
+    if pace != Pace::BackToBack && !entry.spec.drivers.are_none() {
+        return Some(
+            "an endpoint that is a driver sends back to back; leave out --think-time and --rate".to_owned(),
+        );
+    }
+    let is_answered = entry.card.kind == CardKind::Mechanism && workload.is_answered();
     (pace != Pace::BackToBack && !is_answered).then(|| {
         "its iterations are not answered, so that the client does not know when one is over".to_owned()
     })
@@ -236,6 +250,7 @@ fn unpeerable(entry: &PlanEntry, case: &Case, topology: &Topology) -> Option<Str
     let reason = match case.peers {
         Peers::Pair => return None,
         _ if card.kind != CardKind::Mechanism => "only mechanisms have peers",
+        _ if !entry.spec.drivers.are_none() => "an endpoint that is a driver has one peer; leave out --peers",
         _ if card.name == floor::NULL => {
             "it transfers nothing, so that several peers would not affect each other"
         }
@@ -264,6 +279,9 @@ fn uninjectable(case: &Case, inject: Inject) -> Option<&'static str> {
         }
         (Workload::Accuracy, _) => {
             Some("it measures how a timer sees an interval, to which a delay adds nothing")
+        }
+        _ if !case.spec.drivers.are_none() => {
+            Some("no delay is injected where an endpoint is a driver; leave out --inject")
         }
         (_, Peers::Pair | Peers::FanIn(_)) => None,
         _ => Some("a delay is injected in cases of one server and one client or several only"),

@@ -103,7 +103,8 @@ impl Driver {
 /// What the endpoint that `command` starts says of itself.
 fn greeting(command: &Via, limit: Duration, interrupted: &AtomicBool) -> Result<DriverHello, String> {
     let mut start = command.command(&[]);
-    let (control, mut child) = over_streams(start.stderr(Stdio::piped()), command).map_err(text)?;
+    let started = over_streams(start.stderr(Stdio::piped()), command);
+    let (control, mut child) = started.map_err(|failure| unstarted(command, failure))?;
     let complaint = child.take_stderr();
     // One that has ended by now has said why.
     let _ = control.send(&ToLed::Hello(CoordinatorHello::own()), &[]);
@@ -122,6 +123,20 @@ fn greeting(command: &Via, limit: Duration, interrupted: &AtomicBool) -> Result<
     answer
 }
 
+/// Why `command` could not be started, with what to do about it.
+fn unstarted(command: &Via, failure: Failure) -> String {
+    let program = &command.words()[0];
+    let next = match failure.errno {
+        Some(Errno::ACCESS) => format!("make it executable: chmod +x {program}"),
+        Some(Errno::NOENT) if program.contains(' ') => {
+            format!("give the words of the command apart, without quotes: {program}")
+        }
+        Some(Errno::NOEXEC) => format!("begin it with a line such as #!/usr/bin/env python3: {program}"),
+        _ => failure.next.clone(),
+    };
+    Failure { next, ..failure }.to_string()
+}
+
 /// The first thing that an endpoint says.
 fn first_message(control: &Channel, limit: Duration, interrupted: &AtomicBool) -> Result<FromLed, String> {
     let timer = Timer::start();
@@ -130,8 +145,13 @@ fn first_message(control: &Channel, limit: Duration, interrupted: &AtomicBool) -
             return Err("the run was interrupted".to_owned());
         }
         match wait_any(&[control], timer.left_of(limit)) {
-            Ok(Some(_)) => return control.receive().map(|(message, _)| message).map_err(text),
-            Ok(None) => return Err(format!("it says nothing for {} s", limit.as_secs_f64())),
+            Ok(Some(_)) => return FromLed::heard(control).map_err(text),
+            Ok(None) => {
+                return Err(format!(
+                    "it says nothing for {} s; is what it writes flushed?",
+                    limit.as_secs_f64()
+                ));
+            }
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.to_string()),
         }
@@ -140,8 +160,9 @@ fn first_message(control: &Channel, limit: Duration, interrupted: &AtomicBool) -
 
 /// The hello that `message` is, if it is one that this coordinator can talk to.
 pub(super) fn checked(message: FromLed) -> Result<DriverHello, String> {
-    let FromLed::Hello(hello) = message else {
-        return Err("its first message is no hello".to_owned());
+    let hello = match message {
+        FromLed::Hello(hello) => hello,
+        other => return Err(format!("its first message is {}, and should be hello", other.as_said())),
     };
     if hello.protocol != PROTOCOL {
         return Err(format!("its hello is of the protocol '{}', and not of {PROTOCOL}", hello.protocol));

@@ -49,6 +49,8 @@ const MOST_SINGLY: u64 = 1 << 16;
 const GRACE: Duration = Duration::from_millis(300);
 /// How many things an endpoint may have said that are not due.
 const MOST_WAITING: usize = 4;
+/// What an endpoint's failure says where it is a result of its peer's: of ipcmark's own, of the kernel's words, and of languages'.
+const OF_A_PEER_GONE: [&str; 4] = ["closed", "Broken pipe", "reset by peer", "EOF"];
 /// How long endpoints may take to end when nothing is left to do.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
@@ -227,10 +229,10 @@ impl<'a> LedTrial<'a> {
                 Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
             };
             let endpoint = &mut self.endpoints[ready];
-            match endpoint.control.receive::<FromLed>() {
-                Ok((FromLed::Failed(why), _)) => return Err(self.failed(ready, why)),
-                Ok((FromLed::Pong, _)) => {}
-                Ok((message, _)) => endpoint.said.push_back(message),
+            match FromLed::heard(&endpoint.control) {
+                Ok(FromLed::Failed(why)) => return Err(self.failed(ready, why)),
+                Ok(FromLed::Pong) => {}
+                Ok(message) => endpoint.said.push_back(message),
                 Err(failure) => {
                     let why = self.gone(ready, &failure);
                     return Err(self.failed(ready, why));
@@ -254,27 +256,48 @@ impl<'a> LedTrial<'a> {
         }
     }
 
-    /// The failure of the endpoint `at`, with that of the other if that has one, too: an endpoint whose peer is gone knows no more than that.
+    /// The failure of the endpoint `at`, with that of the other if that has one, too: the cause first. An endpoint whose peer is gone knows no more
+    /// than that.
     fn failed(&mut self, at: usize, why: String) -> TrialError {
         let mut all = vec![format!("{}: {why}", self.endpoints[at].name)];
         let other = &self.endpoints[1 - at];
         if let Ok(Some(_)) = wait_any(&[&other.control], GRACE)
-            && let Ok((FromLed::Failed(why), _)) = other.control.receive::<FromLed>()
+            && let Ok(FromLed::Failed(why)) = FromLed::heard(&other.control)
         {
             all.push(format!("{}: {why}", other.name));
         }
+        let is_result = |why: &String| OF_A_PEER_GONE.iter().any(|words| why.contains(words));
+        all.sort_by_key(is_result);
         let next = "see docs/reference/protocol.md, and 'ipcmark endpoint check'";
         TrialError::Coordinator(Failure::new("lead", "a trial", all.join("; "), next))
     }
 
+    /// The failure of the endpoint `role` that did not say `what`. Where it is ipcmark's own, the other one is looked at first.
     fn silent(&mut self, role: EndpointRole, what: &str, waited: Duration) -> TrialError {
-        let why = format!("it did not say {what} within {:.1} s, and was killed", waited.as_secs_f64());
+        let waited = waited.as_secs_f64();
+        let why = match self.is_own(role) {
+            false => format!("it did not say {what} within {waited:.1} s, and was killed"),
+            true => {
+                let other = &self.endpoints[1 - role as usize].name;
+                format!(
+                    "it did not say {what} within {waited:.1} s, and was killed: it waited for a message of {other}"
+                )
+            }
+        };
         self.failed(role as usize, why)
     }
 
+    /// Whether the endpoint `role` is of this program.
+    fn is_own(&self, role: EndpointRole) -> bool {
+        let drivers = &self.case.spec.drivers;
+        match role {
+            EndpointRole::Client => drivers.client.is_none(),
+            EndpointRole::Server => drivers.server.is_none(),
+        }
+    }
+
     fn unexpected(&mut self, role: EndpointRole, found: &FromLed, what: &str) -> TrialError {
-        let found = crate::protocol::frame::shortened(&format!("{found:?}"));
-        self.failed(role as usize, format!("it says {found} instead of {what}"))
+        self.failed(role as usize, format!("it says {} instead of {what}", found.as_said()))
     }
 
     /// Leads both through a phase of so many timed iterations, which should take `expected`.
@@ -298,12 +321,17 @@ impl<'a> LedTrial<'a> {
         let within = timer.elapsed();
         let after = self.usage();
         // When the last timed message of a stream came, the server alone knows.
-        let elapsed_ns = match self.case.workload {
-            Workload::Throughput => server.elapsed_ns,
-            _ => client.elapsed_ns,
+        let (role, elapsed_ns) = match self.case.workload {
+            Workload::Throughput => (EndpointRole::Server, server.elapsed_ns),
+            _ => (EndpointRole::Client, client.elapsed_ns),
         };
         let report = SliceReport::of(Sample::of(timed, elapsed_ns, Usage::default(), None));
-        believable(&report, within)?;
+        if believable(&report, within).is_err() {
+            let what = format!("its done says elapsed_ns {elapsed_ns} for {timed} messages");
+            let seen = format!("the whole phase took {} ns", within.as_nanos());
+            let why = format!("{what}, which is impossible, as {seen}; is it in nanoseconds?");
+            return Err(self.failed(role as usize, why));
+        }
         let share = timed as f64 / count as f64;
         let seen_ns = within.as_nanos() as f64 * share;
         let used = |role: usize| used(&before[role], &after[role], share);
@@ -312,7 +340,10 @@ impl<'a> LedTrial<'a> {
 
     fn done(&mut self, role: EndpointRole, limit: Duration) -> Result<LedDone, TrialError> {
         match self.next_of(role, "that the phase is done", limit)? {
-            FromLed::Done(done) if done.elapsed_ns.is_finite() && done.elapsed_ns >= 0.0 => Ok(done),
+            FromLed::Done(done) => match done.impossible_time() {
+                None => Ok(done),
+                Some(why) => Err(self.failed(role as usize, why)),
+            },
             other => Err(self.unexpected(role, &other, "that the phase is done")),
         }
     }

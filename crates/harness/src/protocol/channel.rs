@@ -2,7 +2,7 @@
 //!
 //! It carries orders, tickets, phases and reports, before and after iterations: nothing passes on it during one.
 
-use super::frame::{LENGTH_BYTES, as_text, body_bytes, frame, message};
+use super::frame::{LENGTH_BYTES, as_text, body_bytes, frame, message, no_length};
 use crate::clock::Timer;
 use model::Peers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -147,18 +147,21 @@ impl Channel {
         /// How long the rest of its first line is waited for.
         const REST: Duration = Duration::from_millis(200);
         let Way::Stream { input, .. } = &self.0 else { return failure };
+        if let Some(answer) = no_length(start) {
+            let next = "say a length in four bytes, little-endian, before each message";
+            return Failure { answer, next: next.to_owned(), ..failure };
+        }
         let (mut bytes, timer) = (start.to_vec(), Timer::start());
         while bytes.len() < 200 && wait_for(input.as_fd(), PollFlags::IN, timer, REST, "read").is_ok() {
             let mut more = [0; 200];
             let Ok(count) = read_some(input, &mut more) else { break };
             bytes.extend_from_slice(&more[..count]);
         }
-        let next =
-            "the command must reach `ipcmark endpoint`, and nothing else may write to its standard output";
+        let next = "the command must reach an endpoint, and all else must be printed on standard error";
         match as_text(&bytes) {
             None => failure,
             Some(text) => {
-                let answer = format!("it says '{text}' instead of a message");
+                let answer = format!("it printed '{text}' on standard output, which is for messages only");
                 Failure { answer, next: next.to_owned(), ..failure }
             }
         }

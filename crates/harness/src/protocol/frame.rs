@@ -42,9 +42,34 @@ pub(crate) fn body_bytes(length: [u8; LENGTH_BYTES]) -> Result<usize, Failure> {
 pub(crate) fn message<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body).map_err(|error| {
         // It quotes what it did not expect.
-        let answer = shortened(&error.to_string());
+        let answer = shortened(&place_of_error::<T>(body).unwrap_or_else(|| error.to_string()));
         Failure::new("decode", "a control message", answer, "run one version of ipcmark only")
     })
+}
+
+/// What of `body` is not as it should be, by its path: `hello.mechanisms[0]`. `None` where no part of it is to blame.
+fn place_of_error<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
+    let read: Result<T, _> =
+        serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body));
+    let error = read.err()?;
+    let why = error.inner().to_string();
+    // Of a message in one line, a path says more than a column.
+    let why = why.split(" at line ").next().unwrap_or(&why).to_owned();
+    (error.path().iter().len() > 0).then(|| format!("{}: {why}", error.path()))
+}
+
+/// Why `length`, which no message has, cannot be one: `None` where it may be the begin of a text.
+pub(crate) fn no_length(length: [u8; LENGTH_BYTES]) -> Option<String> {
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b) || *byte >= b' ';
+    let [bytes, turned] = [u32::from_le_bytes(length), u32::from_be_bytes(length)];
+    if turned as usize <= LONGEST_BYTES {
+        return Some(format!(
+            "its first four bytes are a length of {bytes}, and read the other way round {turned}: the length is \
+             little-endian"
+        ));
+    }
+    let is_length = !length.iter().all(is_text);
+    is_length.then(|| format!("it begins a message of {bytes} bytes; one has {LONGEST_BYTES} at most"))
 }
 
 /// As much of `text` from the other side as is shown or kept: whoever speaks the protocol may say 16 MiB.
@@ -69,6 +94,7 @@ pub(crate) fn as_text(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::led::FromLed;
 
     #[test]
     fn a_frame_is_its_length_and_its_message() {
@@ -84,6 +110,34 @@ mod tests {
         let body = serde_json::to_vec(&"x".repeat(1 << 20)).unwrap();
         let said = message::<u32>(&body).unwrap_err().to_string();
         assert!(said.contains("xxx…") && said.len() < 1000, "{}", said.len());
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_message_is_named_by_its_path() {
+        let why = |body: &str| message::<FromLed>(body.as_bytes()).unwrap_err().answer;
+        let hello =
+            r#"{"hello":{"protocol":"ipcmark-endpoint","version":3,"program":"a","mechanisms":["pipe"]}}"#;
+        let found = why(hello);
+        assert!(
+            found.starts_with("hello.mechanisms[0]: ") && found.contains("expected an object"),
+            "{found}"
+        );
+        assert!(!found.contains("column"), "{found}");
+        let found = why(r#"{"done":{"elapsed_ns":"12"}}"#);
+        assert!(found.starts_with("done.elapsed_ns: invalid type: string"), "{found}");
+        assert!(why(r#"{"done":12}"#).starts_with("done: "), "{}", why(r#"{"done":12}"#));
+        assert!(why("\"redy\"").contains("unknown variant `redy`"), "{}", why("\"redy\""));
+        assert!(why("{{").contains("line 1"), "{}", why("{{"));
+    }
+
+    #[test]
+    fn a_length_in_the_other_order_and_one_that_is_too_long_are_told_from_text() {
+        let why = |length| no_length(length).unwrap();
+        assert!(why(321_u32.to_be_bytes()).contains("321: the length is little-endian"));
+        let long = why(17_825_999_u32.to_le_bytes());
+        assert!(long.contains("17825999 bytes") && long.contains("16777216 at most"), "{long}");
+        assert_eq!(no_length(*b"GET "), None);
+        assert_eq!(no_length(*b"\x1b[31"), None);
     }
 
     #[test]

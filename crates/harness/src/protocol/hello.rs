@@ -109,6 +109,7 @@ pub struct CoordinatorHello {
 
 /// The hello of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "an object with protocol, version and program")]
 pub struct DriverHello {
     /// Always `ipcmark-endpoint`.
     pub protocol: String,
@@ -134,6 +135,7 @@ pub struct DriverHello {
 
 /// What a driver can measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "an object with name and workloads")]
 pub struct DriverMechanism {
     /// The name: that of one of ipcmark's, as `ipcmark list` has them, or one of its own.
     pub name: String,

@@ -2,7 +2,9 @@
 //!
 //! What ipcmark's own endpoints can beside that, above all to lead whole slices by themselves, is in the files beside this one.
 
+use super::channel::Channel;
 use super::error::short;
+use super::frame::shortened;
 use super::hello::{CoordinatorHello, DriverHello};
 use super::orders::NetworkOrders;
 use model::{EndpointRole, Params, Workload};
@@ -10,6 +12,7 @@ use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use sys::Failure;
 
 /// A message of the core, in either direction: what its schema is made from.
 #[derive(Debug, JsonSchema)]
@@ -59,6 +62,33 @@ pub enum FromLed {
     Pong,
     /// It cannot go on, and why, in a sentence. It ends.
     Failed(#[serde(deserialize_with = "short")] String),
+}
+
+impl FromLed {
+    /// The next message of the driver on `channel`; sleeps until it comes.
+    pub(crate) fn heard(channel: &Channel) -> Result<Self, Failure> {
+        let heard = channel.receive().map(|(message, _)| message);
+        // Its author knows no other version of this program.
+        let next = |failure: &Failure| match failure.operation.as_str() {
+            "decode" => "see 'ipcmark schema protocol'".to_owned(),
+            _ => failure.next.clone(),
+        };
+        heard.map_err(|failure| Failure { next: next(&failure), ..failure })
+    }
+
+    /// The message as it was said, to be shown.
+    pub(crate) fn as_said(&self) -> String {
+        shortened(&serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+impl LedDone {
+    /// Why its time can be none, if that is so.
+    pub(crate) fn impossible_time(&self) -> Option<String> {
+        let elapsed_ns = self.elapsed_ns;
+        let is_possible = elapsed_ns.is_finite() && elapsed_ns >= 0.0;
+        (!is_possible).then(|| format!("elapsed_ns is {elapsed_ns}, and must not be negative"))
+    }
 }
 
 /// The capability to time iterations one by one.
@@ -128,6 +158,7 @@ pub struct Stretch {
 
 /// What an endpoint says of a phase that is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(expecting = "an object with elapsed_ns")]
 pub struct LedDone {
     /// How long the timed messages took by the endpoint's own steady clock.
     pub elapsed_ns: f64,

@@ -56,7 +56,7 @@ pub fn measure_and_show(request: &RunRequest, timer: Timer) -> Result<Exit, Erro
         }
     };
     let plan = match request.inject {
-        Some(inject) => plan.injected(inject),
+        Some(inject) => plan_some(plan.injected(inject))?,
         None => plan,
     };
     // Probes observe endpoints of this host.

@@ -133,13 +133,18 @@ impl Plan {
     }
 
     fn add_remote(&mut self, entry: &PlanEntry, workload: Workload, block: &Block, cpus: CpuPair) {
+        if !entry.spec.drivers.are_none() {
+            let reason =
+                "an endpoint that is a driver is of this host; leave out --server-via and --client-via";
+            return self.drop(&entry.spec, workload, "", reason.to_owned());
+        }
         let is_sized = entry.card.sized && workload.is_sized();
         if is_sized && block.sizes.is_empty() {
             return self.drop(&entry.spec, workload, "", NO_SIZES.to_owned());
         }
         for size_bytes in sizes(is_sized, block, &entry.support) {
             for &pace in &block.paces {
-                if let Some(reason) = unpaceable(entry.card.kind, workload, pace) {
+                if let Some(reason) = unpaceable(entry, workload, pace) {
                     self.drop(&entry.spec, workload, &pace.to_string(), reason);
                     continue;
                 }

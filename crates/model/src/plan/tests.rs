@@ -126,6 +126,29 @@ fn a_floor_that_is_asked_for_is_measured_once() {
 }
 
 #[test]
+fn what_cannot_be_asked_of_a_driver_is_dropped_before_anything_is_measured() {
+    let led = |change: &dyn Fn(&mut Block), endpoints| {
+        let mut block = block(&["pipe"], &[Workload::Latency], &[1], &["same-core"]);
+        block.specs[0].drivers.client = Some("c".to_owned().try_into().unwrap());
+        change(&mut block);
+        plan(&[block], endpoints, &cores(1), row)
+    };
+    let processes = led(&|_| {}, Endpoints::Processes);
+    assert_eq!(keys(&processes.cases), ["c+ipcmark/pipe latency 1 same-core"]);
+    let injected = processes.injected(Inject::of_client(InjectedAmount::Ns(5)));
+    let rate = |block: &mut Block| block.paces = vec!["rate=1000".parse().unwrap()];
+    let peers = |block: &mut Block| block.peers = vec![Peers::Pairs(2)];
+    for (plan, why) in [
+        (led(&|_| {}, Endpoints::Threads), "--endpoints threads"),
+        (led(&rate, Endpoints::Processes), "--rate"),
+        (led(&peers, Endpoints::Processes), "--peers"),
+        (injected, "--inject"),
+    ] {
+        assert!(plan.cases.is_empty() && only_reason(&plan).contains(why), "{:?}", plan.dropped);
+    }
+}
+
+#[test]
 fn what_is_asked_twice_is_planned_once() {
     let one =
         || block(&["pipe", "pipe:wait=block"], &[Workload::Latency], &[1], &["same-core", "smt|same-core"]);
