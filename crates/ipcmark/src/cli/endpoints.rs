@@ -40,7 +40,7 @@ pub struct EndpointArguments {
 pub enum EndpointCommand {
     /// Check that the endpoint that a command starts or reaches keeps the protocol
     Check {
-        /// Command, such as ipcmark endpoint, with its arguments
+        /// Driver that is built, by its name, or a command, such as ipcmark endpoint, with its arguments
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
         command: Vec<String>,
     },

@@ -2,17 +2,23 @@
 //! harness, which is asked before arguments are parsed.
 
 use crate::cli::{EndpointArguments, EndpointCommand};
+use crate::drivers::built;
 use crate::exit::{Error, Exit};
 use crate::output::print;
 use crate::session::watch_signals;
 use harness::coordinator::check::{Checked, check};
 use harness::coordinator::via::Via;
+use model::{DriverName, Invalid};
 use std::sync::atomic::Ordering;
 
 /// Checks an endpoint, which takes seconds for each mechanism that it has, and prints what was found.
 pub fn run(arguments: EndpointArguments) -> Result<Exit, Error> {
     let EndpointCommand::Check { command } = arguments.command;
-    let via = Via::of(command)?;
+    let via = match command.as_slice() {
+        [name] => named(name)?,
+        _ => None,
+    };
+    let via = via.map_or_else(|| Via::of(command), Ok)?;
     // An endpoint that is checked must not outlive this process.
     let interrupted = watch_signals()?;
     let (mut reasons, mut printed) = (Vec::<Reason>::new(), Ok(()));
@@ -40,6 +46,11 @@ pub fn run(arguments: EndpointArguments) -> Result<Exit, Error> {
         return Ok(Exit::Interrupted);
     }
     Ok(if reasons.is_empty() { Exit::Success } else { Exit::CaseFailed })
+}
+
+/// The command of the driver that is built under this `name`, if one is.
+fn named(name: &str) -> Result<Option<Via>, Invalid> {
+    DriverName::try_from(name.to_owned()).map_or(Ok(None), |name| built(&name))
 }
 
 /// Why checks failed: one mistake of an endpoint is found by many of them.
