@@ -3,7 +3,7 @@
 
 use crate::cli::EndpointOptions;
 use crate::exit::Error;
-use crate::shipped::{SHIPPED, Shipped, SourceFile, file_name};
+use crate::shipped::{DriverFile, SHIPPED, Shipped, file_name};
 use harness::coordinator::driver::{Driver, DriverSet};
 use harness::coordinator::via::Via;
 use mechanisms::registry;
@@ -278,7 +278,7 @@ pub fn write(shipped: &Shipped, directory: &Path) -> Result<(), Failure> {
 }
 
 /// Writes `files` into `directory`.
-pub fn write_files(files: &[SourceFile], directory: &Path) -> Result<(), Failure> {
+pub fn write_files(files: &[DriverFile], directory: &Path) -> Result<(), Failure> {
     for source in files {
         let file = directory.join(file_name(source));
         std::fs::write(&file, source.1).or_fail("write", file.display())?;

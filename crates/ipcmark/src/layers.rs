@@ -31,7 +31,7 @@ struct Layer {
 
 /// Whether `texts` name mechanisms of drivers, of which the layers are explained.
 pub fn are_asked_for(texts: &[String]) -> bool {
-    !texts.is_empty() && texts.iter().all(|text| drivers::are_named(text))
+    texts.iter().any(|text| drivers::are_named(text))
 }
 
 /// The request for the layers of the mechanisms of drivers that `arguments` ask to explain.

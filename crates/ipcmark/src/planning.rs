@@ -21,7 +21,7 @@ pub fn plan_here(blocks: &[Block], endpoints: Endpoints, topology: &Topology) ->
 
 /// Why what has a driver is not measured by most commands.
 fn without_drivers() -> Support {
-    let reason = "endpoints that are drivers are measured by 'run' and 'compare' alone".to_owned();
+    let reason = "endpoints that are drivers are measured by 'run', 'compare' and 'explain' alone".to_owned();
     Support::No { reason, remedy: "name the mechanism without the driver".to_owned() }
 }
 

@@ -6,19 +6,19 @@ pub struct Shipped {
     /// Its name.
     pub name: &'static str,
     /// Its files, the manifest first.
-    pub files: &'static [SourceFile],
+    pub files: &'static [DriverFile],
     /// What one of one's own begins from.
     pub template: Template,
 }
 
 /// A file: where it lies below `drivers/`, and its text. In the directory of a driver it has the last part as its name.
-pub type SourceFile = (&'static str, &'static str);
+pub type DriverFile = (&'static str, &'static str);
 
 /// An endpoint over a pair of pipes, for others to change.
 #[derive(Debug)]
 pub struct Template {
     /// Its files, the one to change first.
-    pub files: &'static [SourceFile],
+    pub files: &'static [DriverFile],
     /// What builds it in its directory, if anything must.
     pub build: Option<&'static str>,
     /// The command that it is.
@@ -35,7 +35,7 @@ impl Shipped {
 }
 
 /// The name of a file in the directory of its driver.
-pub fn file_name((source, _): &SourceFile) -> &'static str {
+pub fn file_name((source, _): &DriverFile) -> &'static str {
     source.rsplit('/').next().unwrap_or(source)
 }
 

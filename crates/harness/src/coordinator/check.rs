@@ -4,6 +4,7 @@
 mod peer;
 mod play;
 mod subject;
+mod tested;
 mod window;
 
 use super::address_layout::AddressLayout;
@@ -16,7 +17,6 @@ use super::via::Via;
 use crate::protocol::hello::DriverMechanism;
 use crate::protocol::led::{ALIVE, FromLed, LedOrders, ToLed};
 use crate::protocol::orders::{Singly, Sizing, SliceOrders};
-use crate::protocol::silence::SILENCE;
 use model::card::Card;
 use model::record::ClockSource;
 use model::{
@@ -27,22 +27,13 @@ use peer::Mistake;
 use play::{Play, orders};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use subject::{Heard, Subject};
+use tested::{ANSWER_WITHIN, Finding, LARGE, SIZE, Tested, text};
 
-/// How long an endpoint may take for anything that it is asked.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// How long it may take to end: its own limit of silence, and some time.
-const END_WITHIN: Duration = SILENCE.saturating_add(Duration::from_secs(3));
-/// The messages of the trials: of this size, and so many in a phase.
-const SIZE: Size = Size(100);
+/// So many messages are in a phase of a trial.
 const ITERATIONS: u64 = 20;
-/// The sizes at which messages are cut: within their number, at its end, and where a stream delivers them in parts.
+/// The sizes at which messages are cut: within their number, and at its end.
 const SIZES: [Size; 3] = [Size(1), Size(3), Size(8)];
-const LARGE: Size = Size(256 << 10);
-/// The mechanisms over which the peer is played.
-const STREAMS: [&str; 3] = ["tcp", "unix-stream", "pipe"];
-
 /// What one check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
@@ -51,9 +42,6 @@ pub struct Checked {
     /// What was wrong.
     pub result: Result<(), String>,
 }
-
-/// Whether it is as it should be, or what is wrong.
-type Finding = Result<(), String>;
 
 /// A check of an endpoint: what it is called, and what makes it.
 type Check<'a> = (String, Box<dyn Fn(&Tested<'_>) -> Finding + 'a>);
@@ -99,94 +87,61 @@ const MISTAKES: &[(&str, EndpointRole, Mistake)] = &[
     ("a client waits for acknowledgements, and reads them", EndpointRole::Client, Mistake::Acknowledgement),
 ];
 
-/// What is checked: endpoints that a command starts, until a signal ends it.
-struct Tested<'a> {
-    driver: Driver,
-    /// Where names in the file system go.
-    directory: RunDirectory,
-    /// How many trials there have been.
-    numbers: Cell<u64>,
-    interrupted: &'a AtomicBool,
-}
-
-impl Tested<'_> {
-    fn next_number(&self) -> u64 {
-        self.numbers.replace(self.numbers.get() + 1)
-    }
-
-    /// The workloads that it has of `mechanism`.
-    fn workloads_of(&self, mechanism: &str) -> &[Workload] {
-        self.driver.mechanism(mechanism).map_or(&[], |offered| &offered.workloads)
-    }
-
-    /// One of them.
-    fn workload_of(&self, mechanism: &str) -> Workload {
-        self.workloads_of(mechanism).first().copied().unwrap_or(Workload::Latency)
-    }
-
-    /// The streams that it has.
-    fn streams(&self) -> impl Iterator<Item = &'static str> {
-        STREAMS.into_iter().filter(|name| !self.workloads_of(name).is_empty())
-    }
-
-    /// The mechanism by which it is checked what is the same in all: a stream, if it has one.
-    fn first(&self) -> Option<&str> {
-        let offered = self.driver.hello.mechanisms.first().map(|offered| offered.name.as_str());
-        self.streams().next().or(offered)
-    }
-}
-
 /// Makes every check on endpoints that `command` starts, until it is `interrupted`, and hands each finding to `report` when it is made. One that
-/// is silent when something is due is checked no further.
-pub fn check(command: &Via, interrupted: &AtomicBool, mut report: impl FnMut(Checked)) {
+/// is silent when something is due is checked no further, nor is one whose trials fail where nothing is wrong. Returns whether all were made.
+pub fn check(command: &Via, interrupted: &AtomicBool, mut report: impl FnMut(Checked)) -> bool {
     let met = Driver::meet(command, ANSWER_WITHIN, interrupted);
     let result = met.as_ref().map(drop).map_err(|invalid| invalid.problem.clone());
     report(Checked { name: "hello is answered by hello".to_owned(), result });
-    let Ok(driver) = met else { return };
+    let Ok(driver) = met else { return false };
     let directory = match RunDirectory::create() {
         Ok(directory) => directory,
         Err(failure) => {
             let name = "a directory for its trials can be made".to_owned();
-            return report(Checked { name, result: Err(failure.to_string()) });
+            report(Checked { name, result: Err(failure.to_string()) });
+            return false;
         }
     };
     let tested = Tested { driver, directory, numbers: Cell::new(0), interrupted };
-    for (name, find) in checks(&tested) {
-        let result = find(&tested);
-        if interrupted.load(Ordering::Relaxed) {
-            return;
+    let [simple, ordinary, others] = checks(&tested);
+    let mut all = |checks: Vec<Check<'_>>, may_fail: bool| {
+        let mut has_failed = false;
+        for (name, find) in checks {
+            let result = find(&tested);
+            if interrupted.load(Ordering::Relaxed) {
+                return false;
+            }
+            let is_silent = is_silent(&result);
+            has_failed |= result.is_err();
+            report(Checked { name, result });
+            if is_silent {
+                return false;
+            }
         }
-        let is_silent = is_silent(&result);
-        report(Checked { name, result });
-        if is_silent {
-            return;
-        }
-    }
+        may_fail || !has_failed
+    };
+    all(simple, true) && all(ordinary, false) && all(others, true)
 }
 
-/// All checks of an endpoint, the simplest first: what one finds, the next would find again in another guise.
-fn checks<'a>(tested: &'a Tested<'_>) -> Vec<Check<'a>> {
+/// All checks of an endpoint: the simplest; trials in which nothing is wrong; and others, which would find again what those find, in another guise.
+fn checks<'a>(tested: &'a Tested<'_>) -> [Vec<Check<'a>>; 3] {
     let is_alive = tested.driver.hello.capabilities.iter().any(|name| name == ALIVE);
     let of_alive = if is_alive { OF_ALIVE } else { &[] };
     let named = |(name, find): &(&str, Find)| -> Check<'a> { ((*name).to_owned(), Box::new(*find)) };
-    let mut all: Vec<Check<'a>> = CHECKS.iter().chain(of_alive).map(named).collect();
+    let played =
+        |(name, play): (String, Play)| -> Check<'a> { (name, Box::new(move |tested| play.check(tested))) };
+    let tried = |(spec, workload, size): (Spec, Workload, Size)| -> Check<'a> {
+        let of_size = if size == SIZE { String::new() } else { format!(" with messages of {size}") };
+        let name = format!("{spec} {workload}{of_size} works in trials, as client and as server");
+        (name, Box::new(move |tested| in_trials(tested, &spec, workload, size)))
+    };
+    let mut simple: Vec<Check<'a>> = CHECKS.iter().chain(of_alive).map(named).collect();
     if tested.streams().next().is_none() {
-        all.push(("goodbye ends a trial".to_owned(), Box::new(play::ends_with_itself)));
+        simple.push(("goodbye ends a trial".to_owned(), Box::new(play::ends_with_itself)));
     }
-    let played = tested.streams().flat_map(|stream| of_stream(tested, stream));
-    all.extend(
-        played
-            .chain(of_mistakes(tested))
-            .map(|(name, play)| -> Check<'a> { (name, Box::new(move |tested| play.check(tested))) }),
-    );
-    all.extend(tested.driver.hello.mechanisms.iter().flat_map(trials_of).map(
-        |(spec, workload, size)| -> Check<'a> {
-            let of_size = if size == SIZE { String::new() } else { format!(" with messages of {size}") };
-            let name = format!("{spec} {workload}{of_size} works in trials, as client and as server");
-            (name, Box::new(move |tested| in_trials(tested, &spec, workload, size)))
-        },
-    ));
-    all
+    let ordinary = tested.streams().flat_map(|stream| of_stream(tested, stream)).map(played);
+    let trials = tested.driver.hello.mechanisms.iter().flat_map(trials_of).map(tried);
+    [simple, ordinary.collect(), of_mistakes(tested).into_iter().map(played).chain(trials).collect()]
 }
 
 /// Trials over `stream` in which nothing is wrong: in each workload, and with messages of all lengths.
@@ -279,10 +234,6 @@ fn is_silent(result: &Finding) -> bool {
         .iter()
         .any(|words| why.contains(words))
     })
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 fn goodbye(tested: &Tested<'_>) -> Finding {

@@ -148,7 +148,7 @@ impl Channel {
         const REST: Duration = Duration::from_millis(200);
         let Way::Stream { input, .. } = &self.0 else { return failure };
         if let Some(answer) = no_length(start) {
-            let next = "say a length in four bytes, little-endian, before each message";
+            let next = "see 'The channel' in docs/reference/protocol.md";
             return Failure { answer, next: next.to_owned(), ..failure };
         }
         let (mut bytes, timer) = (start.to_vec(), Timer::start());

@@ -203,7 +203,7 @@ const MUTANTS: &[[&str; 4]] = &[
         "it reads a message once",
         "    while len(message) < size:",
         "    if size:",
-        "it closed the connection before it had message 0; it says that it failed",
+        "(messages of 262144 bytes may come in parts)",
     ],
     [
         "it is never connected",
@@ -349,7 +349,7 @@ const MUTANTS_OVER_TCP: &[[&str; 4]] = &[
         "where nobody listens",
     ],
     ["it shows no token", "peer.sendall(token)", "pass", "0 of 16 bytes of the token"],
-    ["it waits for another ticket", "\"big\"))", "\"little\"))", "failed"],
+    ["it waits for another ticket", "\"big\"))", "\"little\"))", "(two bytes, big-endian)"],
 ];
 
 /// The template over tcp.
@@ -424,7 +424,7 @@ fn one_mistake_is_told_once_and_a_command_that_cannot_be_started_with_what_to_ty
     let said = run(&mut ipcmark(&place, &["endpoint", "check", "python3", "half.py"])).expect(1);
     let failed: Vec<&str> = said.out.lines().filter(|line| line.starts_with("failed")).collect();
     assert!(failed.iter().any(|line| line.contains("also in: a server answers in phases")), "{said}");
-    assert_eq!(failed.iter().filter(|line| line.contains("expected f64")).count(), 2, "{said}");
+    assert_eq!(failed.iter().filter(|line| line.contains("expected f64")).count(), 1, "{said}");
     place.file("plain.py", TEMPLATE);
     for (words, why) in [
         (["endpoint", "check", "./plain.py"], "make it executable: chmod +x ./plain.py"),
@@ -509,8 +509,6 @@ fn what_a_driver_does_not_have_is_left_out_with_the_reason() {
     run(&mut ipcmark(&place, &["driver", "build", "python"])).expect(0);
     let said = run(&mut ipcmark(&place, &["python/eventfd"])).expect(2);
     assert!(said.err.contains("the driver python has no eventfd; it has pipe"), "{said}");
-    let said = run(&mut ipcmark(&place, &["explain", "python/pipe", "pipe"])).expect(2);
-    assert!(said.err.contains("'run' and 'compare' alone"), "{said}");
     for (line, why) in [
         (["nosuch/pipe", "-s", "1"], "the driver nosuch is not built here"),
         (["Python/pipe", "-s", "1"], "is no name of a driver"),

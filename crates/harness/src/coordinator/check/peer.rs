@@ -1,12 +1,12 @@
 //! The peer of an endpoint that is checked, over a stream of bytes: it makes and verifies payload, makes one mistake or none, and knows when a
 //! timed stretch began and ended.
 
-use super::window::Notes;
-use super::{ANSWER_WITHIN, Finding, text};
+use super::tested::{ANSWER_WITHIN, Finding, text};
+use super::window::{Notes, timed};
 use crate::clock::Timer;
 use crate::coordinator::driver::descriptors;
 use crate::endpoint::payload::{Check, make};
-use crate::protocol::led::{LedPhase, Stretch};
+use crate::protocol::led::LedPhase;
 use model::EndpointRole;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -170,9 +170,11 @@ impl RawPeer {
                 Ok((stream, _)) => break stream,
                 Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return Err(error.to_string()),
                 Err(_) if timer.elapsed() > ANSWER_WITHIN => {
+                    let port = listener.local_addr().map_err(text)?.port();
                     return Err(format!(
-                        "it does not connect to the port of its ticket within {} s",
-                        ANSWER_WITHIN.as_secs()
+                        "it does not connect within {} s to the port {port}, which is the ticket {:?} (two bytes, big-endian)",
+                        seconds(),
+                        port.to_be_bytes()
                     ));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
@@ -328,13 +330,6 @@ fn takes_strangers(error: std::io::Error) -> String {
 fn waits_before(phase: &LedPhase, iteration: u64) -> bool {
     let is_last = |count: u64| iteration + 1 == count;
     iteration == 0 || is_last(phase.count()) || is_last(timed(phase).end)
-}
-
-/// The numbers of the timed messages of `phase`.
-pub(super) fn timed(phase: &LedPhase) -> std::ops::Range<u64> {
-    let before = phase.stretches.iter().take_while(|stretch| !stretch.timed);
-    let start: u64 = before.map(|stretch: &Stretch| stretch.messages).sum();
-    start..start + phase.timed()
 }
 
 /// How `found`, which is `what`, differs from what is `wanted`, first of all at the byte `at`.

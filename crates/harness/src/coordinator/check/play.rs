@@ -1,9 +1,9 @@
 //! Trials of an endpoint whose peer is played here: what goes wrong is found where it begins, and told to whom it concerns.
 
-use super::peer::{Mistake, Part, RawPeer, timed};
+use super::peer::{Mistake, Part, RawPeer};
 use super::subject::{Heard, Subject};
-use super::window::Notes;
-use super::{Finding, LARGE, SIZE, Tested, text};
+use super::tested::{Finding, LARGE, SIZE, Tested, text};
+use super::window::{Notes, timed};
 use crate::coordinator::driver::{descriptors, numbers};
 use crate::endpoint::payload::answer_bytes;
 use crate::protocol::led::{EACH, FromLed, LedDone, LedOrders, LedPhase, Stretch, ToLed};
@@ -99,7 +99,13 @@ impl Play {
         let stretches = self.stretches(check);
         let phase = LedPhase { check, each: self.is_timed && !check && has_each && is_asked, stretches };
         self.begin(subject, &phase)?;
-        let notes = peer.play(&self.part(&phase)).map_err(|why| subject.with_own_words(why))?;
+        let notes = peer.play(&self.part(&phase)).map_err(|why| {
+            let why = subject.with_own_words(why);
+            match self.size_bytes > SIZE.0 {
+                true => format!("{why} (messages of {} bytes may come in parts)", self.size_bytes),
+                false => why,
+            }
+        })?;
         let said = subject.expect("done", |message| matches!(message, FromLed::Done(_)))?;
         let FromLed::Done(done) = said else { return Ok(()) };
         if let Some(why) = done.impossible_time() {

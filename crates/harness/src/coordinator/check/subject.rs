@@ -1,6 +1,6 @@
 //! An endpoint that is checked: what it is told, what it says, and how it ends.
 
-use super::{ANSWER_WITHIN, END_WITHIN, Finding, Tested, text};
+use super::tested::{ANSWER_WITHIN, END_WITHIN, Finding, Tested, text};
 use crate::clock::Timer;
 use crate::coordinator::driver::{self, checked};
 use crate::coordinator::own_child::{OwnChild, is_closed, unless_closed};

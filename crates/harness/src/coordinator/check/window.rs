@@ -5,9 +5,8 @@
 //! ended before the peer sends its part of the last. It begins no sooner than the peer sends its part of the message before, and has ended when
 //! the next has come. In a stream nothing comes but acknowledgements: so much is sent before the pause that no buffer holds it.
 
-use super::peer::timed;
 use crate::clock::Timer;
-use crate::protocol::led::{LedDone, LedPhase};
+use crate::protocol::led::{LedDone, LedPhase, Stretch};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -98,6 +97,13 @@ impl Window {
         }
         Ok(())
     }
+}
+
+/// The numbers of the timed messages of `phase`.
+pub(super) fn timed(phase: &LedPhase) -> std::ops::Range<u64> {
+    let before = phase.stretches.iter().take_while(|stretch| !stretch.timed);
+    let start: u64 = before.map(|stretch: &Stretch| stretch.messages).sum();
+    start..start + phase.timed()
 }
 
 #[cfg(test)]
