@@ -170,6 +170,29 @@ impl RoundSum {
 }
 
 impl PathSum {
+    /// The segments that matter for a first answer: those of at least this share of the iteration, and the others added up.
+    pub fn brief(&self) -> Vec<SegmentSum> {
+        const LEAST: f64 = 0.04;
+        let (large, others): (Vec<&SegmentSum>, Vec<&SegmentSum>) =
+            self.segments.iter().partition(|segment| segment.place.is_some() && segment.share >= LEAST);
+        let shown: BTreeSet<SegmentPlace> = large.iter().filter_map(|segment| segment.place).collect();
+        let together = |of: fn(&RoundSum) -> &BTreeMap<SegmentPlace, f64>| {
+            let rounds = self.by_round.values().map(|round| {
+                of(round).iter().filter(|(place, _)| !shown.contains(place)).map(|(_, ns)| ns).sum::<f64>()
+            });
+            mean_over_trials(&rounds.collect::<Vec<f64>>())
+        };
+        let corrected_ns = together(|round| &round.corrected_ns);
+        let rest =
+            corrected_ns.zip(together(|round| &round.observed_ns)).map(|(corrected_ns, observed_ns)| {
+                let share = corrected_ns.mean / self.bare_ns.mean;
+                let events = others.iter().map(|segment| segment.events).sum();
+                SegmentSum { place: None, observed_ns, corrected_ns, share, events }
+            });
+        let rest = rest.filter(|_| !others.is_empty());
+        large.into_iter().cloned().chain(rest).collect()
+    }
+
     /// The calls on the path, by number. `name` names them.
     pub fn call_names(&self, name: impl Fn(u32) -> String) -> BTreeMap<u32, String> {
         self.places().into_iter().filter_map(|place| place.call).map(|call| (call, name(call))).collect()

@@ -28,6 +28,8 @@ pub(crate) struct ExplanationWords {
     pub(crate) tries: Vec<String>,
     /// Whether the rounds tell where the time goes: there are enough of them for intervals.
     pub(crate) is_told: bool,
+    /// The largest parts of the path, where there is one.
+    pub(crate) brief: Option<Grid>,
     /// The path, where there is one, and what probes observed.
     pub(crate) tables: Vec<Grid>,
     /// What could not be observed, and why.
@@ -54,6 +56,7 @@ pub(crate) fn in_words(analysed: &AnalysedExplanation<'_>) -> ExplanationWords {
         reasons: reasons(explanation),
         tries: tries.collect(),
         is_told: explanation.path.as_ref().is_none_or(|path| path.bare_ns.interval.is_some()),
+        brief: explanation.path.as_ref().map(|path| path::brief(path, explanation)),
         tables: tables(analysed),
         absences: absences(explanation),
     }
@@ -104,7 +107,7 @@ fn lay_out(words: &ExplanationWords, style: &Style) -> Vec<String> {
     // Where too few rounds tell nothing, tables would say it at length.
     let tables = match (style.detail, words.is_told) {
         (true, _) => words.tables.as_slice(),
-        (false, true) => &words.tables[..words.tables.len().min(1)],
+        (false, true) => words.brief.as_slice(),
         (false, false) => &[],
     };
     let more = (!style.detail && !words.tables.is_empty()).then(|| wrapped(&[MORE.to_owned()]));
@@ -173,7 +176,7 @@ fn copied(copies: &Copies) -> String {
     }
 }
 
-/// What could not be observed, and what would grant it; counters that are missing for one reason, together.
+/// What could not be observed, and what would grant it; what is missing for one reason, together.
 fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     let of_probes = explanation.probes.iter().flat_map(|probe| {
         let absent = probe.absent.iter().map(|reason| (probe.probe.name().to_owned(), clean(reason)));
@@ -193,5 +196,13 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
         .into_iter()
         .map(|(reason, names)| ("counters".to_owned(), format!("{}: {reason}", clean(&names.join(", ")))));
     let of_path = explanation.unrecorded.iter().map(|what| ("events of CPUs".to_owned(), clean(what)));
-    of_probes.chain(of_counters).chain(of_path).collect()
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (what, reason) in of_probes.chain(of_counters).chain(of_path) {
+        match all.iter_mut().find(|(_, known)| *known == reason) {
+            Some((names, _)) if !names.split(", ").any(|name| name == what) => *names += &format!(", {what}"),
+            Some(_) => {}
+            None => all.push((what, reason)),
+        }
+    }
+    all
 }

@@ -43,9 +43,7 @@ pub(crate) fn tables(explanation: &Explanation) -> Vec<Grid> {
         explanation.groups.as_ref().map(|groups| two_groups(groups, calls)),
         (!explanation.checks.is_empty()).then(|| checks(&explanation.checks)),
     ];
-    let heading =
-        format!("where the time goes: {} per iteration", time(path.bare_ns.mean).unwrap_or_default());
-    let own = [segments(path, calls, heading), costs(path)];
+    let own = [segments(path, calls, heading(path)), costs(path)];
     own.into_iter().chain(optional.into_iter().flatten()).collect()
 }
 
@@ -65,6 +63,20 @@ pub(crate) fn reasons(path: &PathSum, calls: &CallNames) -> Vec<String> {
     };
     let sure = largest.into_iter().filter(|(_, line)| line.corrected_ns.is_above(0.0));
     sure.take(REASONS).enumerate().map(reason).collect()
+}
+
+/// The largest segments of `path` alone.
+pub(crate) fn brief(path: &PathSum, explanation: &Explanation) -> Grid {
+    let mut large = path.clone();
+    large.segments = path.brief();
+    let mut grid = segments(&large, &explanation.call_names, heading(path));
+    // How it was recorded is for who wants all of it.
+    grid.below.truncate(1);
+    grid
+}
+
+fn heading(path: &PathSum) -> String {
+    format!("where the time goes: {} per iteration", time(path.bare_ns.mean).unwrap_or_default())
 }
 
 /// The segments of `path`, their sum, and the iteration without an instrument.
