@@ -414,6 +414,7 @@ fn an_endpoint_that_breaks_a_rule_of_networks_is_found_out() {
     assert!(said.out.contains("\nok      a server takes nobody who does not show the token\n"), "{said}");
 }
 
+/// Slow: it waits for an endpoint that says nothing.
 #[test]
 fn one_mistake_is_told_once_and_a_command_that_cannot_be_started_with_what_to_type() {
     if !has_python() {
@@ -523,6 +524,7 @@ fn what_a_driver_does_not_have_is_left_out_with_the_reason() {
     assert!(said.err.contains("no such thing") && said.err.contains("endpoint check"), "{said}");
 }
 
+/// Slow: it checks an endpoint by whole trials.
 #[test]
 fn a_driver_of_ones_own_begins_with_one_that_works() {
     if !has_python() {

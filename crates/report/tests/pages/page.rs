@@ -258,7 +258,7 @@ fn controls_do_what_they_say() {
     assert_clean(&mut browser);
 }
 
-/// The width and the title of each picture of an iteration: one that cannot be drawn has no width.
+/// The width and the title of each picture of an iteration, or of layers: one that cannot be drawn has no width.
 const PICTURES: &str =
     "[...document.querySelectorAll('img.picture')].map((img) => [img.naturalWidth, img.alt])";
 
@@ -311,7 +311,8 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
     assert_eq!(browser.evaluate("byId('study-0-1')"), Value::Null, "a figure without lines has no axes");
     let pictures = browser.evaluate(PICTURES);
     let pictures = pictures.as_array().unwrap();
-    assert_eq!(pictures.len(), 2, "a typical iteration and the slowest");
+    assert_eq!(pictures.len(), 3, "a typical iteration, the slowest, and a sum of layers");
+    assert_eq!(pictures[2], json!([720, "The layers: what each adds"]));
     for (picture, choice) in pictures.iter().zip(["typical", "slowest of 5"]) {
         assert_eq!(picture[0], 600, "{picture}");
         let title = picture[1].as_str().unwrap();
