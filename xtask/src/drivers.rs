@@ -2,7 +2,7 @@
 //! Those in Python are with the package's (`python`).
 
 use crate::notes::Notes;
-use crate::steps::{root, step};
+use crate::steps::{root, step, target};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -67,9 +67,11 @@ fn is_here(program: &str) -> bool {
     finds.status().is_ok_and(|status| status.success())
 }
 
-/// Builds every driver that comes with the `program`, in a directory of its own, and checks each. What this host lacks for one, building it says.
-pub fn build_and_check(program: &Path) -> Result<(), String> {
-    let data = root().join("target/driver-data");
+/// Builds every driver that comes with the `program`, in a directory of its own, and checks each; `notes` keep which could not be built.
+pub fn build_and_check(program: &Path, notes: &Notes) -> Result<(), String> {
+    /// A registry that does not answer once may do so a moment later.
+    const ATTEMPTS: usize = 2;
+    let data = target("driver-data");
     // Those of another version may lie there.
     let _ = std::fs::remove_dir_all(&data);
     let ipcmark = |words: &[&str]| {
@@ -77,11 +79,27 @@ pub fn build_and_check(program: &Path) -> Result<(), String> {
         command.args(words).env("XDG_DATA_HOME", &data);
         command
     };
-    step("building the drivers", &mut ipcmark(&["driver", "build"]))?;
-    let built = std::fs::read_dir(data.join("ipcmark/drivers")).map_err(|error| error.to_string())?;
-    for directory in built.flatten() {
-        let name = directory.file_name().to_string_lossy().into_owned();
-        step(&format!("the driver {name}"), &mut ipcmark(&["endpoint", "check", &name]))?;
+    for name in names()? {
+        println!("== the driver {name}");
+        let is_built = |_| ipcmark(&["driver", "build", &name]).status().is_ok_and(|status| status.success());
+        match (0..ATTEMPTS).any(is_built) {
+            true => {
+                step(&format!("the driver {name}, checked"), &mut ipcmark(&["endpoint", "check", &name]))?
+            }
+            false => notes
+                .tool_is_missing(&format!("the driver {name} cannot be built here; it says why above"))?,
+        }
     }
     Ok(())
+}
+
+/// The names of the drivers that come with the program.
+fn names() -> Result<Vec<String>, String> {
+    let all = std::fs::read_dir(root().join("drivers")).map_err(|error| format!("drivers: {error}"))?;
+    let is_driver = |path: &Path| path.join("driver.toml").is_file();
+    let named = all.flatten().filter(|entry| is_driver(&entry.path()));
+    let mut names: Vec<String> =
+        named.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    Ok(names)
 }

@@ -37,7 +37,7 @@ pub const OF_TESTS: [Needed; 18] = [
     (|| runs_with("ip", "-V") && runs_with("tc", "-V"), "iproute2"),
 ];
 /// What a release needs.
-pub const OF_A_RELEASE: [Needed; 8] = [
+pub const OF_A_RELEASE: [Needed; 9] = [
     (|| any_runs(&["lintian"]), "lintian"),
     (|| any_runs(&["musl-gcc"]), "musl-tools"),
     (|| any_runs(&["aarch64-linux-gnu-gcc"]), "gcc-aarch64-linux-gnu"),
@@ -46,6 +46,7 @@ pub const OF_A_RELEASE: [Needed; 8] = [
     (|| is_here_or_unwanted("nats-server"), "nats-server"),
     (|| Path::new("/usr/include/boost").exists(), "libboost-dev"),
     (|| any_runs(&["mpicxx"]), "libopenmpi-dev"),
+    (|| any_runs(&["mvn"]), "maven"),
 ];
 
 /// Whether `program` is here, or is a service's, which is installed where `CI=true` alone: packages of services start them.

@@ -51,7 +51,7 @@ fn made_and_tested(notes: &Notes, times: &mut Times) -> Result<(), String> {
     }
     dist.finish()?;
     times.of("the package, installed", || tested(&dist.directory.join(package::name(native)), notes))?;
-    times.of("drivers", || drivers::build_and_check(&own))?;
+    times.of("drivers", || drivers::build_and_check(&own, notes))?;
     times.of("pages in every size", || pages_in_every_size(notes))?;
     times.of("tests of other machine types, emulated", || emulated::run(notes))
 }
