@@ -82,12 +82,10 @@ pub fn build_and_check(program: &Path, notes: &Notes) -> Result<(), String> {
     for name in names()? {
         println!("== the driver {name}");
         let is_built = |_| ipcmark(&["driver", "build", &name]).status().is_ok_and(|status| status.success());
-        match (0..ATTEMPTS).any(is_built) {
-            true => {
-                step(&format!("the driver {name}, checked"), &mut ipcmark(&["endpoint", "check", &name]))?
-            }
-            false => notes
-                .tool_is_missing(&format!("the driver {name} cannot be built here; it says why above"))?,
+        if (0..ATTEMPTS).any(is_built) {
+            step(&format!("the driver {name}, checked"), &mut ipcmark(&["endpoint", "check", &name]))?;
+        } else {
+            notes.tool_is_missing(&format!("the driver {name} cannot be built here; it says why above"))?;
         }
     }
     Ok(())
