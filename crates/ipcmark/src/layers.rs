@@ -142,7 +142,7 @@ fn uppermost(spec: &Spec) -> Result<(String, Option<Spec>), Invalid> {
         return Ok((format!("serialisation: {codec}"), Some(without)));
     }
     let Some(server) = &spec.drivers.server else { return Ok(("the mechanism".to_owned(), None)) };
-    // Of two drivers, the client's and then the server's is replaced by ipcmark's own.
+    // What two drivers have in common, no manifest says.
     if spec.drivers.client.as_ref() != Some(server) {
         return Ok(("the mechanism and the runtimes".to_owned(), None));
     }

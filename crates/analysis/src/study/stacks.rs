@@ -12,8 +12,13 @@ pub(super) fn stack(selector: &Selector<'_>, stack: &StudyStack) -> EvaluatedSta
     EvaluatedStack {
         name: stack.name.clone(),
         title: stack.title.clone(),
-        bars: stack.bars.iter().map(|of_study| bar(selector, of_study)).collect(),
+        bars: drawable(stack).map(|of_study| bar(selector, of_study)).collect(),
     }
+}
+
+/// The bars that have layers: one without is refused in a suite, but may stand in others' results.
+fn drawable(stack: &StudyStack) -> impl Iterator<Item = &StudyBar> {
+    stack.bars.iter().filter(|bar| !bar.layers.is_empty())
 }
 
 fn bar(selector: &Selector<'_>, bar: &StudyBar) -> EvaluatedBar {
@@ -40,7 +45,7 @@ fn ns(cell: &EvaluatedCell) -> Option<f64> {
 
 /// The bars of `stack` as tables, in which a layer has more than its time.
 pub(super) fn tables(selector: &Selector<'_>, stack: &StudyStack) -> Vec<EvaluatedTable> {
-    stack.bars.iter().map(|bar| table(selector, stack, bar)).collect()
+    drawable(stack).map(|bar| table(selector, stack, bar)).collect()
 }
 
 fn table(selector: &Selector<'_>, stack: &StudyStack, bar: &StudyBar) -> EvaluatedTable {
