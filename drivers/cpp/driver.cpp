@@ -1,5 +1,5 @@
-// The driver `cpp`: read(2) and write(2) on pipes, sockets and eventfds, each closed by who owns it. Beside the driver
-// `c` it shows what the header ipcmark_endpoint.hpp costs, by which others in C++ are made.
+// The driver `cpp`: read(2) and write(2) on pipes, sockets and eventfds, send(2) and recv(2) of datagrams, each closed by
+// who owns it. Beside the driver `c` it shows what the header ipcmark_endpoint.hpp costs, by which others in C++ are made.
 
 #include "ipcmark_endpoint.hpp"
 
@@ -88,6 +88,67 @@ private:
 	int source, sink;
 };
 
+// Datagrams of a connected socket. In a stream, of which an endpoint sends or receives, the server acknowledges each
+// half of what its buffer holds, and so much is on its way at most.
+class Datagrams : public ipcmark::Channel {
+public:
+	Datagrams(Descriptor connected, const Orders &orders, std::size_t fitting)
+		: socket(std::move(connected)), waits(orders.streams && orders.is_client),
+		  acknowledges(orders.streams && !orders.is_client), half(std::max<std::size_t>(fitting / 2, 1)),
+		  most(fitting < 2 ? 1 : 2 * half)
+	{
+	}
+
+	void send(const std::uint8_t *bytes, std::size_t count)
+	{
+		if (waits) {
+			wait_for_room(most - 1);
+			open++;
+		}
+		put(bytes, count);
+	}
+
+	void receive(std::uint8_t *bytes, std::size_t count)
+	{
+		if (waits)
+			wait_for_room(half - 1);
+		take(bytes, count);
+		if (acknowledges && ++open == half) {
+			put(bytes, 1);
+			open = 0;
+		}
+	}
+
+private:
+	Descriptor socket;
+	bool waits, acknowledges;
+	std::size_t half, most, open = 0;
+
+	void put(const std::uint8_t *bytes, std::size_t count)
+	{
+		while (::send(socket.number(), bytes, count, 0) < 0)
+			if (errno != EINTR)
+				throw ipcmark::failed("the peer has closed, or takes nothing: send");
+	}
+
+	void take(std::uint8_t *bytes, std::size_t count)
+	{
+		ssize_t got;
+		while ((got = recv(socket.number(), bytes, count, MSG_TRUNC)) < 0)
+			if (errno != EINTR)
+				throw ipcmark::failed("the peer has closed: recv");
+		if (got != static_cast<ssize_t>(count))
+			throw Failed("a message of " + std::to_string(got) + " bytes came instead of one of " + std::to_string(count));
+	}
+
+	// Waits until no more messages than that are not acknowledged.
+	void wait_for_room(std::size_t left)
+	{
+		for (std::uint8_t word; open > left; open -= half)
+			take(&word, 1);
+	}
+};
+
 template <class Way> Way given(const Orders &orders)
 {
 	if (orders.descriptors.empty())
@@ -111,37 +172,51 @@ void limit_waiting(const Descriptor &socket, int seconds)
 	setsockopt(socket.number(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
-Descriptor tcp_socket()
+Descriptor inet_socket(int type, const Orders &orders)
 {
-	return Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+	if (orders.token.empty())
+		throw Failed("the orders have no token");
+	return Descriptor(socket(AF_INET, type | SOCK_CLOEXEC, 0), "socket");
+}
+
+// Connects to the port that a ticket begins with.
+void connect_to(const Descriptor &socket, const std::string &ticket)
+{
+	auto high = static_cast<std::uint8_t>(ticket[0]), low = static_cast<std::uint8_t>(ticket[1]);
+	sockaddr_in address = loopback(high << 8 | low);
+	if (connect(socket.number(), reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
+		throw ipcmark::failed("connect");
+}
+
+// Binds to a free port. Returns its two bytes.
+std::string bound(const Descriptor &socket)
+{
+	sockaddr_in address = loopback(0);
+	socklen_t length = sizeof address;
+	auto any = reinterpret_cast<sockaddr *>(&address);
+	if (bind(socket.number(), any, length) != 0 || getsockname(socket.number(), any, &length) != 0)
+		throw ipcmark::failed("bind");
+	return std::string(reinterpret_cast<const char *>(&address.sin_port), sizeof address.sin_port);
 }
 
 Tcp connected(const Orders &orders)
 {
+	Descriptor socket = inet_socket(SOCK_STREAM, orders);
 	std::string ticket = ipcmark::hear_ticket();
 	if (ticket.size() != 2)
 		throw Failed("the ticket of tcp has two bytes");
-	auto high = static_cast<std::uint8_t>(ticket[0]), low = static_cast<std::uint8_t>(ticket[1]);
-	sockaddr_in address = loopback(high << 8 | low);
-	Descriptor socket = tcp_socket();
-	if (connect(socket.number(), reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
-		throw ipcmark::failed("connect");
+	connect_to(socket, ticket);
 	ipcmark::write_all(socket.number(), orders.token.data(), orders.token.size());
 	return Tcp(std::move(socket));
 }
 
 Tcp accepted(const Orders &orders)
 {
-	sockaddr_in address = loopback(0);
-	socklen_t length = sizeof address;
-	auto any = reinterpret_cast<sockaddr *>(&address);
-	Descriptor listener = tcp_socket();
-	if (bind(listener.number(), any, length) != 0 || listen(listener.number(), 16) != 0)
-		throw ipcmark::failed("bind");
-	if (getsockname(listener.number(), any, &length) != 0)
-		throw ipcmark::failed("getsockname");
-	std::uint16_t port = ntohs(address.sin_port);
-	ipcmark::say_ticket(std::string{static_cast<char>(port >> 8), static_cast<char>(port)});
+	Descriptor listener = inet_socket(SOCK_STREAM, orders);
+	std::string port = bound(listener);
+	if (listen(listener.number(), 16) != 0)
+		throw ipcmark::failed("listen");
+	ipcmark::say_ticket(port);
 	for (;;) {
 		Descriptor socket(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC), "accept");
 		// Whoever shows another token, or none for a while, is a stranger.
@@ -157,9 +232,74 @@ Tcp accepted(const Orders &orders)
 
 Tcp tcp(const Orders &orders)
 {
-	if (orders.token.empty())
-		throw Failed("the orders have no token");
 	return orders.is_client ? connected(orders) : accepted(orders);
+}
+
+void put_word(const Descriptor &socket, const Orders &orders, char kind)
+{
+	std::string word = orders.token + kind;
+	if (send(socket.number(), word.data(), word.size(), 0) < 0)
+		throw ipcmark::failed("send");
+}
+
+// The kind of the next word, and whom it is from; what is no word is dropped.
+char take_word(const Descriptor &socket, const Orders &orders, sockaddr_in &from)
+{
+	for (;;) {
+		char bytes[64];
+		socklen_t length = sizeof from;
+		ssize_t got =
+			recvfrom(socket.number(), bytes, sizeof bytes, 0, reinterpret_cast<sockaddr *>(&from), &length);
+		if (got < 0 && errno != EINTR)
+			throw ipcmark::failed("the peer has closed: recvfrom");
+		std::string_view word(bytes, std::max<ssize_t>(got, 0));
+		if (word.size() == orders.token.size() + 1 && word.substr(0, orders.token.size()) == orders.token)
+			return word.back();
+	}
+}
+
+Datagrams greeted(const Orders &orders)
+{
+	Descriptor socket = inet_socket(SOCK_DGRAM, orders);
+	std::string ticket = ipcmark::hear_ticket();
+	if (ticket.size() != 6)
+		throw Failed("the ticket of udp has six bytes");
+	connect_to(socket, ticket);
+	sockaddr_in peer;
+	put_word(socket, orders, 'h');
+	while (take_word(socket, orders, peer) != 'w') {
+	}
+	put_word(socket, orders, 'r');
+	std::uint32_t fitting;
+	std::memcpy(&fitting, ticket.data() + 2, sizeof fitting);
+	return Datagrams(std::move(socket), orders, ntohl(fitting));
+}
+
+Datagrams welcomed(const Orders &orders)
+{
+	Descriptor socket = inet_socket(SOCK_DGRAM, orders);
+	std::string port = bound(socket);
+	int room = 0;
+	socklen_t length = sizeof room;
+	if (getsockopt(socket.number(), SOL_SOCKET, SO_RCVBUF, &room, &length) != 0)
+		throw ipcmark::failed("getsockopt SO_RCVBUF");
+	auto fitting = static_cast<std::uint32_t>(room / 2 / (2 * orders.size_bytes + 1024));
+	std::uint32_t shown = htonl(fitting);
+	ipcmark::say_ticket(port + std::string(reinterpret_cast<const char *>(&shown), sizeof shown));
+	sockaddr_in peer;
+	while (take_word(socket, orders, peer) != 'h') {
+	}
+	if (connect(socket.number(), reinterpret_cast<sockaddr *>(&peer), sizeof peer) != 0)
+		throw ipcmark::failed("connect");
+	do
+		put_word(socket, orders, 'w');
+	while (take_word(socket, orders, peer) == 'h');
+	return Datagrams(std::move(socket), orders, fitting);
+}
+
+Datagrams udp(const Orders &orders)
+{
+	return orders.is_client ? greeted(orders) : welcomed(orders);
 }
 
 }  // namespace
@@ -170,6 +310,7 @@ int main()
 		ipcmark::mechanism("pipe", ipcmark::ALL_WORKLOADS, given<Stream>),
 		ipcmark::mechanism("unix-stream", ipcmark::ALL_WORKLOADS, given<Stream>),
 		ipcmark::mechanism("tcp", ipcmark::ALL_WORKLOADS, tcp),
+		ipcmark::mechanism("udp", ipcmark::ALL_WORKLOADS, udp),
 		ipcmark::mechanism("eventfd", {"latency"}, given<Counter>),
 	});
 }

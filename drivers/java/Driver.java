@@ -1,5 +1,5 @@
-// The driver `java`: channels of NIO over pipes, TCP and Unix sockets, and a mapped file whose words are exchanged by
-// VarHandle.
+// The driver `java`: channels of NIO over pipes, TCP, UDP (Datagrams.java) and Unix sockets, and a mapped file whose words
+// are exchanged by VarHandle.
 
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
@@ -29,6 +29,7 @@ public final class Driver extends Endpoint {
                 "",
                 new Offer("pipe", "latency", "transfer", "throughput"),
                 new Offer("tcp", "latency", "transfer", "throughput"),
+                new Offer("udp", "latency", "transfer", "throughput"),
                 new Offer("java-unix-channel", "latency", "transfer", "throughput"),
                 new Offer("java-mapped-file", "latency", "transfer"));
     }
@@ -193,6 +194,8 @@ public final class Driver extends Endpoint {
                 return new Streamed(source.getChannel(), sink.getChannel(), orders.size());
             case "tcp":
                 return tcp(orders);
+            case "udp":
+                return Datagrams.connected(orders);
             case "java-unix-channel":
                 return unix(orders);
             case "java-mapped-file":

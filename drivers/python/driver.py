@@ -1,5 +1,5 @@
-"""An endpoint of ipcmark in Python: pipe, unix-stream and tcp as Python's users have them, and multiprocessing's Pipe,
-Queue and SharedMemory, and asyncio's streams, which are Python's own."""
+"""An endpoint of ipcmark in Python: pipe, unix-stream, tcp and udp as Python's users have them, and multiprocessing's
+Pipe, Queue and SharedMemory, and asyncio's streams, which are Python's own."""
 
 import asyncio
 import atexit
@@ -13,7 +13,7 @@ from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
 from asyncio_endpoint import over_streams
-from endpoint import Channel, run, say, ticket
+from endpoint import Channel, Failed, fitting, run, say, ticket, window, word
 
 # Of a shared memory: the bytes of a line of the cache, in which words are alone, and how often one is read before
 # another process is let run.
@@ -71,6 +71,81 @@ def tcp(orders: Any) -> Channel:
         sock.settimeout(None)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return of_socket(sock)
+
+
+def udp_client(orders: Any) -> tuple[socket.socket, int]:
+    """The socket, and how many messages fit in its server's buffer."""
+    sock, shown = socket.socket(type=socket.SOCK_DGRAM), ticket()
+    sock.connect((orders["network"]["server"], int.from_bytes(shown[:2], "big")))
+    sock.send(word(orders, b"h"))
+    while sock.recv(64) != word(orders, b"w"):
+        pass
+    sock.send(word(orders, b"r"))
+    return sock, int.from_bytes(shown[2:], "big")
+
+
+def udp_server(orders: Any) -> tuple[socket.socket, int]:
+    """The socket, and how many messages fit in its buffer."""
+    sock, host = socket.socket(type=socket.SOCK_DGRAM), orders["network"]["server"]
+    sock.bind((host, 0))
+    fit = fitting(sock, orders["size_bytes"])
+    say({"ticket": list(sock.getsockname()[1].to_bytes(2, "big") + fit.to_bytes(4, "big"))})
+    hello, client = b"", ("", 0)
+    while hello != word(orders, b"h"):
+        hello, client = sock.recvfrom(64)
+    sock.connect(client)
+    while hello != word(orders, b"r"):
+        if hello == word(orders, b"h"):
+            sock.send(word(orders, b"w"))
+        hello = sock.recv(64)
+    return sock, fit
+
+
+def udp(orders: Any) -> Channel:
+    """Connected sockets. In a stream the server acknowledges each half of what its buffer holds, and no more is on its
+    way."""
+    is_client = orders["role"] == "client"
+    sock, fit = udp_client(orders) if is_client else udp_server(orders)
+    take, put = sock.recv, sock.send
+    if orders["workload"] != "throughput":
+        # A byte more than is due tells one that is too long.
+        return Channel(put, lambda size: whole(take(size + 1), size))
+    half, most = window(fit)
+    open_messages = 0
+
+    def wait_for_room(left: int) -> None:
+        nonlocal open_messages
+        while open_messages > left:
+            take(1)
+            open_messages -= half
+
+    def send(message: bytes) -> None:
+        nonlocal open_messages
+        if open_messages == most:
+            wait_for_room(most - 1)
+        open_messages += 1
+        put(message)
+
+    def receive_acknowledgement(size: int) -> bytes:
+        wait_for_room(half - 1)
+        return take(size)
+
+    def receive(size: int) -> bytes:
+        nonlocal open_messages
+        message = whole(take(size + 1), size)
+        open_messages += 1
+        if open_messages == half:
+            open_messages = 0
+            put(b"\0")
+        return message
+
+    return Channel(send, receive_acknowledgement) if is_client else Channel(put, receive)
+
+
+def whole(message: bytes, size: int) -> bytes:
+    if len(message) != size:
+        raise Failed(f"a message of {len(message)} bytes came instead of one of {size}")
+    return message
 
 
 def named(orders: Any) -> str:
@@ -185,6 +260,7 @@ run(
         "pipe": of_files,
         "unix-stream": lambda orders: of_socket(socket.socket(fileno=orders["descriptors"][0])),
         "tcp": tcp,
+        "udp": udp,
         "multiprocessing-pipe": multiprocessing_pipe,
         "multiprocessing-queue": multiprocessing_queue,
         "multiprocessing-shared-memory": (multiprocessing_shared_memory, ["latency", "transfer"]),

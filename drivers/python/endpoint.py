@@ -6,6 +6,7 @@ import ctypes
 import json
 import platform
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -20,6 +21,8 @@ GOLDEN = 0x9E3779B97F4A7C15
 NUMBER = struct.Struct("<Q")
 LENGTH = struct.Struct("<I")
 BYTE_STREAMS = ["pipe", "unix-stream", "tcp"]
+# What a codec makes of a message may be longer than a datagram can be.
+WITHOUT_CODECS = ["udp"]
 MOST_KEPT_BYTES = 64 << 20
 
 
@@ -111,6 +114,23 @@ def ticket() -> bytes:
     if name != "ticket":
         raise Failed(f"{name} came instead of the ticket")
     return bytes(value)
+
+
+def word(orders: Any, kind: bytes) -> bytes:
+    """What the endpoints of udp say to each other before the first message."""
+    return bytes(orders["network"]["token"]) + kind
+
+
+def fitting(sock: socket.socket, size: int) -> int:
+    """How many datagrams of that size surely fit in the socket's buffer."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2 // (2 * size + 1024)
+
+
+def window(fit: int) -> tuple[int, int]:
+    """After how many messages the server of udp acknowledges a stream where so many fit in its buffer, and how many may
+    be on their way."""
+    half = max(fit // 2, 1)
+    return half, 2 * half if fit > 1 else 1
 
 
 def started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -230,7 +250,8 @@ def run(
 def take_part(program: str, offered: dict[str, Any], library: str, own: Callable[[Any], bool]) -> None:
     hear()
     both = {name: one if isinstance(one, tuple) else (one, WORKLOADS) for name, one in offered.items()}
-    codecs = {name: available() if connect else [] for name, (connect, _) in both.items()}
+    has_codecs = {name for name, (connect, _) in both.items() if connect and name not in WITHOUT_CODECS}
+    codecs = {name: available() if name in has_codecs else [] for name in both}
     hello = {
         "protocol": "ipcmark-endpoint",
         "version": 3,

@@ -117,7 +117,7 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "java",
-        files: sources!["java/driver.toml" "java/Driver.java" "java/Endpoint.java"],
+        files: sources!["java/driver.toml" "java/Driver.java" "java/Datagrams.java" "java/Endpoint.java"],
         template: JAVA,
     },
     Shipped { name: "node", files: sources!["node/driver.toml" "node/driver.js"], template: NODE },

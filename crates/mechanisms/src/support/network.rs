@@ -25,6 +25,8 @@ const MOST_STRANGERS: usize = 64;
 const RESEND_AFTER: Duration = Duration::from_millis(50);
 /// How long an endpoint waits for datagrams that may still be on their way.
 const QUIET: Duration = Duration::from_millis(150);
+/// How long the server waits for the client's word that it is ready, which may be lost: the runtime of a language can be slow to say it.
+const READY_WITHIN: Duration = Duration::from_secs(2);
 /// How many datagrams that are no word are dropped while one is waited for.
 const MOST_NOISE: usize = 10_000;
 /// How often the client tries: ten seconds.
@@ -262,7 +264,7 @@ pub(crate) fn welcome(network: &Network, socket: &OwnedFd, name: &str) -> Result
     loop {
         retry_on_intr(|| send(socket, &network.word(WELCOME), SendFlags::empty())).or_fail("send", name)?;
         // Its word that it is ready may be lost: then it says nothing more.
-        match await_word(network, socket, HELLO, QUIET, name)? {
+        match await_word(network, socket, HELLO, READY_WITHIN, name)? {
             Some(HELLO) => {}
             _ => return Ok(strangers),
         }
