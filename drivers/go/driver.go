@@ -1,5 +1,5 @@
-// The driver `go`: pipes as os.File, Unix and TCP sockets as net.Conn, all waited for by the runtime's poller, as
-// programs in Go have them.
+// The driver `go`: pipes as os.File, Unix and TCP sockets as net.Conn, UDP as net.UDPConn (datagrams.go), all waited for
+// by the runtime's poller, as programs in Go have them.
 package main
 
 import (
@@ -33,11 +33,17 @@ func unixStream(o *orders) (channel, error) {
 	return overBytes(o, connection, connection), err
 }
 
-func tcp(o *orders) (channel, error) {
+// What a client shows to its server.
+func (o *orders) token() []byte {
 	token := make([]byte, 0, 16)
 	for _, value := range o.Network.Token {
 		token = append(token, byte(value))
 	}
+	return token
+}
+
+func tcp(o *orders) (channel, error) {
+	token := o.token()
 	if o.Role == "client" {
 		port := binary.BigEndian.Uint16(hear().Ticket)
 		connection, err := net.Dial("tcp", net.JoinHostPort(o.Network.Server, fmt.Sprint(port)))
@@ -70,8 +76,9 @@ func tcp(o *orders) (channel, error) {
 
 func main() {
 	takePart("go", "", []mechanism{
-		{"pipe", workloads, pipe},
-		{"unix-stream", workloads, unixStream},
-		{"tcp", workloads, tcp},
+		{"pipe", workloads, pipe, codecNames()},
+		{"unix-stream", workloads, unixStream, codecNames()},
+		{"tcp", workloads, tcp, codecNames()},
+		{"udp", workloads, udp, nil},
 	})
 }

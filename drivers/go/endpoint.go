@@ -1,5 +1,5 @@
-// The core of an endpoint of ipcmark in Go, by the document docs/reference/protocol.md: messages, phases and payload.
-// What connects two endpoints is each driver's own.
+// The core of an endpoint of ipcmark in Go, by the document docs/reference/protocol.md: messages, phases, payload and
+// codecs. What connects two endpoints is each driver's own.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sort"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type mechanism struct {
 	Name      string                         `json:"name"`
 	Workloads []string                       `json:"workloads"`
 	Connect   func(*orders) (channel, error) `json:"-"`
+	// Of a stream.
+	Codecs []string `json:"codecs,omitempty"`
 }
 
 // A channel sends and receives whole messages. One that it returns is its own again at the next call.
@@ -51,6 +54,61 @@ func (s *stream) receive(size int) ([]byte, error) {
 		return nil, errors.New("the peer has closed")
 	}
 	return s.incoming[:size], nil
+}
+
+// An object is what a message is where a codec makes bytes of it.
+type object struct {
+	Kind string `json:"kind" msgpack:"kind"`
+	Data []byte `json:"data" msgpack:"data"`
+}
+
+type codec struct {
+	marshal   func(any) ([]byte, error)
+	unmarshal func([]byte, any) error
+}
+
+var codecs = map[string]codec{"json": {json.Marshal, json.Unmarshal}}
+
+func codecNames() []string {
+	names := make([]string, 0, len(codecs))
+	for name := range codecs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// coded is a channel of objects over a stream, each with its length before it.
+type coded struct {
+	*stream
+	codec
+}
+
+func (c *coded) send(message []byte) error {
+	body, err := c.marshal(object{"message", message})
+	if err != nil {
+		return err
+	}
+	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
+	return c.stream.send(append(frame, body...))
+}
+
+func (c *coded) receive(int) ([]byte, error) {
+	head, err := c.stream.receive(4)
+	if err != nil {
+		return nil, err
+	}
+	length := int(binary.LittleEndian.Uint32(head))
+	if length > len(c.incoming) {
+		c.incoming = make([]byte, length)
+	}
+	body, err := c.stream.receive(length)
+	if err != nil {
+		return nil, err
+	}
+	var came object
+	err = c.unmarshal(body, &came)
+	return came.Data, err
 }
 
 type orders struct {
@@ -231,13 +289,23 @@ func run(o *orders, e *endpoint, p *phase) {
 
 // connected returns the channel of the mechanism that the orders name.
 func connected(o *orders, offered []mechanism) (channel, error) {
-	if len(o.Parameters) > 0 {
-		return nil, fmt.Errorf("this driver has no parameters, and the orders have %v", o.Parameters)
+	name, isCoded := o.Parameters["codec"]
+	chosen, isKnown := codecs[name]
+	if isCoded != isKnown || isCoded && len(o.Parameters) > 1 || !isCoded && len(o.Parameters) > 0 {
+		return nil, fmt.Errorf("this driver has not the parameters %v", o.Parameters)
 	}
 	for _, one := range offered {
-		if one.Name == o.Mechanism {
-			return one.Connect(o)
+		if one.Name != o.Mechanism {
+			continue
 		}
+		met, err := one.Connect(o)
+		if err != nil || !isCoded {
+			return met, err
+		}
+		if bytes, isStream := met.(*stream); isStream {
+			return &coded{bytes, chosen}, nil
+		}
+		return nil, fmt.Errorf("this driver has no codecs of %s", o.Mechanism)
 	}
 	return nil, fmt.Errorf("this driver has no %s", o.Mechanism)
 }

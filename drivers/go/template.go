@@ -30,5 +30,5 @@ func connect(o *orders) (channel, error) {
 }
 
 func main() {
-	takePart("NAME", "", []mechanism{{"pipe", workloads, connect}})
+	takePart("NAME", "", []mechanism{{Name: "pipe", Workloads: workloads, Connect: connect}})
 }

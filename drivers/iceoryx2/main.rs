@@ -22,6 +22,7 @@ const OFFERED: Offered = Offered {
     libraries: &["iceoryx2"],
     besides: "",
     mechanisms: &[("iceoryx2-copied", ALL), ("iceoryx2-loaned", ALL), ("iceoryx2-event", IN_TURN)],
+    codecs: &[],
 };
 
 /// How much of a stream may be under way, in messages and in bytes.

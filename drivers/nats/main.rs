@@ -27,6 +27,7 @@ fn main() -> ! {
         libraries: &["async-nats"],
         besides: &broker,
         mechanisms: &[("nats-pubsub", ALL), ("nats-request", IN_TURN)],
+        codecs: &[],
     };
     endpoint::run(&offered, endpoint::of_one_thread(), connect)
 }

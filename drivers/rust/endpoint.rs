@@ -17,6 +17,8 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The most that the coordinator says at once.
 const MOST_SAID_BYTES: usize = 16 << 20;
+/// The only parameter that an endpoint may know.
+const CODEC: &str = "codec";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,6 +31,9 @@ pub enum Workload {
 /// What every stream can do, and what needs no more than one message at a time.
 pub const ALL: &[Workload] = &[Workload::Latency, Workload::Transfer, Workload::Throughput];
 pub const IN_TURN: &[Workload] = &[Workload::Latency, Workload::Transfer];
+
+/// The mechanisms over which a message of a codec has its length before it.
+const BYTE_STREAMS: [&str; 3] = ["pipe", "unix-stream", "tcp"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +64,11 @@ pub struct Orders {
 impl Orders {
     pub fn is_client(&self) -> bool {
         self.role == Role::Client
+    }
+
+    /// The codec that makes bytes of messages, if one does.
+    pub fn codec(&self) -> Option<&str> {
+        self.parameters.get(CODEC).map(String::as_str)
     }
 
     /// A path of this trial's own, which ends with `what`.
@@ -96,6 +106,7 @@ enum Heard {
 struct Mechanism<'a> {
     name: &'a str,
     workloads: &'a [Workload],
+    codecs: &'a [&'a str],
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -301,6 +312,14 @@ pub struct Offered<'a> {
     /// What it needs beside them, with its version, where it is no crate.
     pub besides: &'a str,
     pub mechanisms: &'a [(&'a str, &'a [Workload])],
+    /// The codecs of its streams of bytes.
+    pub codecs: &'a [&'a str],
+}
+
+impl Offered<'_> {
+    fn codecs_of(&self, mechanism: &str) -> &[&str] {
+        if BYTE_STREAMS.contains(&mechanism) { self.codecs } else { &[] }
+    }
 }
 
 /// A crate with the version of it that this was built with.
@@ -339,7 +358,11 @@ async fn take_part(offered: &Offered<'_>, connect: impl AsyncFnOnce(Trial) -> Re
     let Heard::Hello(_) = input.hear().await? else { return Ok(()) };
     let besides = (!offered.besides.is_empty()).then(|| offered.besides.to_owned());
     let libraries: Vec<String> = offered.libraries.iter().map(|name| locked(name)).chain(besides).collect();
-    let mechanisms = offered.mechanisms.iter().map(|&(name, workloads)| Mechanism { name, workloads });
+    let mechanisms = offered.mechanisms.iter().map(|&(name, workloads)| Mechanism {
+        name,
+        workloads,
+        codecs: offered.codecs_of(name),
+    });
     say(&Said::Hello {
         protocol: "ipcmark-endpoint",
         version: 3,
@@ -350,10 +373,10 @@ async fn take_part(offered: &Offered<'_>, connect: impl AsyncFnOnce(Trial) -> Re
         mechanisms: mechanisms.collect(),
     })?;
     let Heard::Orders(orders) = input.hear().await? else { return Ok(()) };
-    if !orders.parameters.is_empty() {
-        return Err(
-            format!("this driver has no parameters, and the orders have {:?}", orders.parameters).into()
-        );
+    let codecs = offered.codecs_of(&orders.mechanism);
+    let is_known = |(name, value): (&String, &String)| name == CODEC && codecs.contains(&value.as_str());
+    if !orders.parameters.iter().all(is_known) {
+        return Err(format!("this driver has none of the parameters {:?}", orders.parameters).into());
     }
     connect(Trial { orders: *orders, input }).await
 }

@@ -1,8 +1,12 @@
-//! An endpoint of ipcmark in Rust: what tokio has for pipes and sockets, a codec of tokio-util over a socket, and the
-//! crate ipc-channel, which needs no runtime.
+//! An endpoint of ipcmark in Rust: what tokio has for pipes and sockets, with codecs by serde and prost, a codec of
+//! tokio-util over a socket, and the crate ipc-channel, which needs no runtime.
 
+mod codec;
+mod datagrams;
 mod endpoint;
 
+use codec::Codec;
+use datagrams::Datagrams;
 use endpoint::{ALL, Channel, Message, Network, Offered, Orders, Result, Trial};
 use futures_util::{SinkExt, StreamExt};
 use ipc_channel::ipc::{self, IpcBytesReceiver, IpcBytesSender, IpcOneShotServer, IpcSender};
@@ -17,15 +21,17 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
 const OFFERED: Offered = Offered {
     program: "rust",
-    libraries: &["tokio-util", "ipc-channel"],
+    libraries: &["tokio-util", "ipc-channel", "serde_json", "rmp-serde", "prost"],
     besides: "",
     mechanisms: &[
         ("pipe", ALL),
         ("unix-stream", ALL),
         ("tcp", ALL),
+        ("udp", ALL),
         ("rust-framed", ALL),
         ("rust-ipc-channel", ALL),
     ],
+    codecs: codec::NAMES,
 };
 
 /// How long a stranger may take to show that it is one.
@@ -40,20 +46,21 @@ async fn connect(mut trial: Trial) -> Result<()> {
         "pipe" => {
             let reads = pipe::Receiver::from_owned_fd(descriptor(&trial.orders, 0)?)?;
             let writes = pipe::Sender::from_owned_fd(descriptor(&trial.orders, 1)?)?;
-            let stream = Stream::new(&trial.orders, tokio::io::join(reads, writes));
-            trial.phases(stream).await
+            over(trial, tokio::io::join(reads, writes)).await
         }
         "unix-stream" => {
             let socket = std::os::unix::net::UnixStream::from(descriptor(&trial.orders, 0)?);
             socket.set_nonblocking(true)?;
-            let stream = Stream::new(&trial.orders, UnixStream::from_std(socket)?);
-            trial.phases(stream).await
+            over(trial, UnixStream::from_std(socket)?).await
         }
         "tcp" => {
             let socket = tcp(&mut trial).await?;
             socket.set_nodelay(true)?;
-            let stream = Stream::new(&trial.orders, socket);
-            trial.phases(stream).await
+            over(trial, socket).await
+        }
+        "udp" => {
+            let datagrams = Datagrams::connected(&mut trial).await?;
+            trial.phases(datagrams).await
         }
         "rust-framed" => {
             let frames = Framed::new(unix(&mut trial).await?, LengthDelimitedCodec::new());
@@ -64,6 +71,17 @@ async fn connect(mut trial: Trial) -> Result<()> {
             trial.phases(channel).await
         }
         other => Err(format!("this driver has no {other}").into()),
+    }
+}
+
+/// A trial over a stream of bytes.
+async fn over(trial: Trial, stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<()> {
+    match trial.orders.codec().map(Codec::named) {
+        Some(codec) => trial.phases(Objects { stream, codec: codec?, incoming: Vec::new() }).await,
+        None => {
+            let stream = Stream::new(&trial.orders, stream);
+            trial.phases(stream).await
+        }
     }
 }
 
@@ -134,6 +152,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Channel for Stream<S> {
         let bytes = &mut self.incoming[..message.size];
         self.stream.read_exact(bytes).await.map_err(|error| format!("the peer has closed: {error}"))?;
         message.verify(bytes)
+    }
+}
+
+/// Objects of which a codec makes bytes, with their length before them.
+struct Objects<S> {
+    stream: S,
+    codec: Codec,
+    incoming: Vec<u8>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Channel for Objects<S> {
+    async fn send(&mut self, message: Message) -> Result<()> {
+        let mut frame = vec![0; 4];
+        self.codec.encode(message.to_vec(), &mut frame)?;
+        let length = u32::try_from(frame.len() - 4)?;
+        frame[..4].copy_from_slice(&length.to_le_bytes());
+        Ok(self.stream.write_all(&frame).await?)
+    }
+
+    async fn receive(&mut self, message: Message) -> Result<()> {
+        let closed = |error| format!("the peer has closed: {error}");
+        let length = self.stream.read_u32_le().await.map_err(closed)?;
+        self.incoming.resize(usize::try_from(length)?, 0);
+        self.stream.read_exact(&mut self.incoming).await.map_err(closed)?;
+        message.verify(&self.codec.decode(&self.incoming)?)
     }
 }
 

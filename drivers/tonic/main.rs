@@ -28,6 +28,7 @@ const OFFERED: Offered = Offered {
         ("tonic-stream-unix", ALL),
         ("tonic-stream-tcp", ALL),
     ],
+    codecs: &[],
 };
 
 /// How many messages may wait before a stream of a call, and after it.

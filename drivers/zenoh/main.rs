@@ -12,8 +12,13 @@ use zenoh::qos::CongestionControl;
 use zenoh::sample::Sample;
 use zenoh::{Config, Session};
 
-const OFFERED: Offered =
-    Offered { program: "zenoh", libraries: &["zenoh"], besides: "", mechanisms: &[("zenoh-pubsub", ALL)] };
+const OFFERED: Offered = Offered {
+    program: "zenoh",
+    libraries: &["zenoh"],
+    besides: "",
+    mechanisms: &[("zenoh-pubsub", ALL)],
+    codecs: &[],
+};
 
 /// How much of a stream may wait in the receiver, in messages and in bytes.
 const MOST_MESSAGES: usize = 256;

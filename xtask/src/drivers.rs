@@ -24,7 +24,7 @@ const CHECKS: [Check; 6] = [
         "drivers in Go",
         "go",
         "unformatted=$(gofmt -l go) && test -z \"$unformatted\" || { echo \"gofmt -w $unformatted\"; exit 1; }
-         cd go && go vet driver.go endpoint.go && go vet template.go endpoint.go",
+         cd go && go vet driver.go datagrams.go endpoint.go && go vet template.go endpoint.go",
     ),
     (
         "drivers in Java",

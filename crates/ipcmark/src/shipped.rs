@@ -96,7 +96,9 @@ const PYTHON: Template = Template {
     program: "NAME",
 };
 const RUST: Template = Template {
-    files: sources!["rust/main.rs" "rust/endpoint.rs" "rust/Cargo.toml" "rust/Cargo.lock"],
+    files: sources![
+        "rust/main.rs" "rust/codec.rs" "rust/datagrams.rs" "rust/endpoint.rs" "rust/Cargo.toml" "rust/Cargo.lock"
+    ],
     build: Some("cargo build --release --locked"),
     run: "target/release/driver",
     program: "rust",
@@ -112,7 +114,9 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "go",
-        files: sources!["go/driver.toml" "go/driver.go" "go/endpoint.go" "go/go.mod"],
+        files: sources![
+            "go/driver.toml" "go/driver.go" "go/datagrams.go" "go/msgpack.go" "go/endpoint.go" "go/go.mod" "go/go.sum"
+        ],
         template: GO,
     },
     Shipped {
@@ -120,9 +124,16 @@ pub const SHIPPED: &[Shipped] = &[
         files: sources!["java/driver.toml" "java/Driver.java" "java/Datagrams.java" "java/Endpoint.java"],
         template: JAVA,
     },
-    Shipped { name: "node", files: sources!["node/driver.toml" "node/driver.js"], template: NODE },
+    Shipped {
+        name: "node",
+        files: sources![
+            "node/driver.toml" "node/driver.js" "node/datagrams.js" "node/codec.js" "node/endpoint.js" "node/package.json"
+            "node/package-lock.json"
+        ],
+        template: NODE,
+    },
     in_python!("python": "python/driver.toml" "python/driver.py" "python/asyncio_endpoint.py"),
-    in_rust!("rust": "rust/driver.toml" "rust/main.rs" "rust/Cargo.toml" "rust/Cargo.lock"),
+    in_rust!("rust": "rust/driver.toml" "rust/main.rs" "rust/codec.rs" "rust/datagrams.rs" "rust/Cargo.toml" "rust/Cargo.lock"),
     in_python!("uvloop": "uvloop/driver.toml" "uvloop/driver.py" "python/asyncio_endpoint.py"),
     Shipped {
         name: "aeron",

@@ -81,10 +81,10 @@ fn is_built_keeps_the_protocol_and_is_measured(name: &str, program: &str, packag
         ["endpoint", "check"].into_iter().chain(words.iter().map(String::as_str)).collect();
     let said = run(&mut ipcmark(&place, &words)).expect(0);
     assert!(said.out.lines().count() > 15 && !said.out.contains("failed"), "{said}");
-    let cases = [format!("{name}/pipe"), format!("{name}+ipcmark/tcp"), format!("ipcmark+{name}/pipe")];
-    let [a, b, c] = cases.each_ref().map(String::as_str);
+    let cases = ["{}/pipe", "{}+ipcmark/tcp", "ipcmark+{}/pipe", "{}/udp"].map(|of| of.replace("{}", name));
+    let [a, b, c, d] = cases.each_ref().map(String::as_str);
     let line =
-        ["run", a, b, c, "-s", "64", "-p", "unpinned", "--rounds", "2", "--time", "60s", "-o", "x.jsonl"];
+        ["run", a, b, c, d, "-s", "64", "-p", "unpinned", "--rounds", "2", "--time", "60s", "-o", "x.jsonl"];
     run(&mut ipcmark(&place, &line)).expect(0);
     let results = read(&place.path("x.jsonl"));
     let measured: BTreeSet<String> = asked(&results).map(|record| record.case.spec.to_string()).collect();
@@ -94,6 +94,27 @@ fn is_built_keeps_the_protocol_and_is_measured(name: &str, program: &str, packag
         assert!(record.samples.iter().all(|sample| sample.client.cpu_ns > 0), "{}", record.case);
     }
     place.assert_nothing_is_left("a run of drivers");
+}
+
+/// Slow: it builds three drivers.
+#[test]
+fn what_a_codec_makes_in_one_language_is_understood_in_another() {
+    let place = Place::new();
+    for (name, program, package) in
+        [("go", "true", "golang-go"), ("node", "node", "nodejs"), ("python", "python3", "python3")]
+    {
+        if !has(program, package, "codecs between languages") {
+            return;
+        }
+        run(&mut ipcmark(&place, &["driver", "build", name])).expect(0);
+    }
+    let cases = ["go+node", "node+python", "python+go"].map(|both| format!("{both}/pipe:codec=json"));
+    let [a, b, c] = cases.each_ref().map(String::as_str);
+    let line = ["run", a, b, c, "-s", "100", "-p", "unpinned", "--rounds", "1", "--check", "-o", "x.jsonl"];
+    run(&mut ipcmark(&place, &line)).expect(0);
+    let results = read(&place.path("x.jsonl"));
+    assert_eq!(asked(&results).filter(|record| error(record).is_none()).count(), 3);
+    place.assert_nothing_is_left("a run of codecs");
 }
 
 /// Middleware is another package, from PyPI: without a network there is none, and that is said.
