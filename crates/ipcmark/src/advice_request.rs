@@ -2,8 +2,7 @@
 //!
 //! It reads the scenario, and asks nothing else of this host.
 
-use crate::cli::AdviseArguments;
-use crate::derived_file::Existing;
+use crate::cli::{AdviseArguments, AnswerOptions};
 use crate::exit::Error;
 use crate::scenario_file;
 use mechanisms::registry::CARDS;
@@ -28,14 +27,10 @@ pub struct AdviceRequest {
     pub time: Duration,
     /// How long a trial may go without a report.
     pub timeout: Duration,
-    /// The form in which the answers are printed.
-    pub format: report::Format,
-    /// The page to make.
-    pub html: Option<PathBuf>,
+    /// How the answers are printed and kept.
+    pub answer: AnswerOptions,
     /// The picture to make.
     pub svg: Option<PathBuf>,
-    /// What becomes of files that exist.
-    pub existing: Existing,
 }
 
 /// A need, and where the processes run.
@@ -78,14 +73,14 @@ impl AdviceRequest {
             )
             .into());
         }
-        let AdviseArguments { time, timeout, answer, html, svg, existing, .. } = arguments;
+        let AdviseArguments { time, timeout, answer, svg, .. } = arguments;
         for name in &among {
             let offered = || CARDS.iter().filter(|card| model::need::is_offered(card)).map(|card| card.name);
             if !offered().any(|known| known == name) {
                 return Err(Invalid::unknown_mechanism("mechanism", name, offered()).into());
             }
         }
-        Ok(Self { needs, among, time, timeout, format: answer.format, html, svg, existing: existing.into() })
+        Ok(Self { needs, among, time, timeout, answer, svg })
     }
 }
 

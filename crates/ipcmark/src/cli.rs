@@ -125,11 +125,8 @@ pub struct RunArguments {
     /// Keep the results in this file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Make an HTML page of the results too, which needs no other file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
     #[command(flatten)]
-    pub existing: OverwriteOption,
+    pub page: PageOption,
     #[command(flatten)]
     pub show: ShowOptions,
     #[command(flatten, next_help_heading = "If endpoints are other programs")]
@@ -306,6 +303,18 @@ pub struct PageOption {
     pub existing: OverwriteOption,
 }
 
+/// How an answer is printed and kept.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AnswerOptions {
+    #[command(flatten)]
+    pub printed: FormatOption,
+    /// Keep the answer in this file too, as JSON; of drivers that are explained, what was measured, as run -o does
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub page: PageOption,
+}
+
 impl From<OverwriteOption> for Existing {
     fn from(option: OverwriteOption) -> Self {
         option.overwrite.into()
@@ -426,9 +435,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "OUTCOME", default_value = "fail", requires = "fail_above")]
     pub undecided: UndecidedOption,
     #[command(flatten)]
-    pub answer: FormatOption,
-    #[command(flatten)]
-    pub page: PageOption,
+    pub answer: AnswerOptions,
     #[command(flatten, next_help_heading = "If mechanisms or builds are compared")]
     pub axes: AxesOptions,
     /// Delay every iteration of B by this much, as 5% (of what B takes without), 200ns or server:200ns; A and B may be the same
@@ -492,7 +499,7 @@ pub struct ProfileOptions {
     #[arg(long = "counter", value_name = "COUNTER")]
     pub counters: Vec<String>,
     #[command(flatten)]
-    pub answer: FormatOption,
+    pub answer: AnswerOptions,
     /// Show the whole path, system calls, scheduling, faults, counters, and what the probes cost
     #[arg(long)]
     pub detail: bool,
@@ -506,11 +513,6 @@ pub struct ProfileOptions {
     /// difference too
     #[arg(long, value_name = "DIR")]
     pub flames: Option<PathBuf>,
-    /// Make an HTML page of the explanation too, with timelines and flame graphs, which needs no other file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    #[command(flatten)]
-    pub existing: OverwriteOption,
 }
 
 /// `ipcmark schema`.

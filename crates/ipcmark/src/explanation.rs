@@ -1,12 +1,11 @@
 //! How cases are explained: measured without probes beside control cases that differ by one thing, then observed by every probe;
 //! the explanation is printed and its files are made. For `explain`, and for `run --explain`.
 
-use crate::derived_file;
 use crate::doses;
 use crate::exit::{Error, Exit};
 use crate::explanation_files;
 use crate::measuring::measure;
-use crate::output::{show_answer, style};
+use crate::output::{check_files, give_answer, style};
 use crate::planning::works;
 use crate::progress::{Doing, Progress};
 use crate::request::ExplanationRequest;
@@ -72,7 +71,7 @@ pub fn explain_cases(
     session: &RunSession,
 ) -> Result<Exit, Error> {
     // Before the work is done: something else may be where the page is to go.
-    request.files.html.iter().try_for_each(|path| derived_file::check(path, request.files.existing))?;
+    check_files(&request.answer)?;
     let time = time_for(cases, request.time);
     let trials = session.trials(false, request.timeout, None);
     let mut gathered: Vec<CaseObservations> = cases
@@ -94,10 +93,10 @@ pub fn explain_cases(
     // Files are made even if whoever reads the text closes it early, and the text is printed even if files cannot be made.
     let analysed: Vec<AnalysedExplanation<'_>> =
         explanations.iter().map(|one| AnalysedExplanation::of(one, observe::call_name)).collect();
-    let made = explanation_files::make(&request.files, &analysed, &size_curves);
+    let made = explanation_files::make(&request.files, &request.answer.page, &analysed, &size_curves);
     let text = report::explanations(&analysed, &size_curves, &Style { detail: request.detail, ..style() });
     let document = serde_json::json!({ "explanations": explanations, "curves": size_curves });
-    show_answer(request.format, &text, &document, &["explanations", "path", "segments"])?;
+    give_answer(&request.answer, &text, &document, &["explanations", "path", "segments"])?;
     // Standard output may be read by a program.
     complain(&made?);
     let is_explained = |case: &Case| explanations.iter().any(|explanation| explanation.case == *case);

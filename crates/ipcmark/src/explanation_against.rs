@@ -1,11 +1,10 @@
 //! Why one case, or the endpoints of one build, are slower than others: the events of both recorded in the same rounds, and the difference of their paths.
 
-use crate::derived_file;
 use crate::doses;
 use crate::exit::{Error, Exit};
 use crate::explanation::unexplainable;
 use crate::explanation_files;
-use crate::output::{show_answer, style};
+use crate::output::{check_files, give_answer, style};
 use crate::request::ExplanationRequest;
 use crate::session::RunSession;
 use crate::streams::complain;
@@ -47,7 +46,7 @@ pub fn explain_pairs(
         return Err(invalid.into());
     }
     // Before the work is done: something else may be where the page is to go.
-    request.files.html.iter().try_for_each(|path| derived_file::check(path, request.files.existing))?;
+    check_files(&request.answer)?;
     let time =
         request.time.map_or(TIME_OF_A_PAIR, |time| time / u32::try_from(pairs.len()).unwrap_or(u32::MAX));
     let trials = [None, other].map(|program| session.trials_of(program, false, request.timeout));
@@ -70,11 +69,11 @@ pub fn explain_pairs(
         }
     }
     // The page is made even if whoever reads the text closes it early, and the text is printed even if the page cannot be made.
-    let made = explanation_files::make_of_differences(&request.files, &found);
+    let made = explanation_files::make_of_differences(&request.answer.page, &found);
     let document = serde_json::json!({ "differences": found });
     let rows = ["differences", "difference", "segments"];
     let style = Style { detail: request.detail, ..style() };
-    show_answer(request.format, &report::differences(&found, &style), &document, &rows)?;
+    give_answer(&request.answer, &report::differences(&found, &style), &document, &rows)?;
     // Standard output may be read by a program.
     complain(&made?);
     for ([first, second], reasons) in &missing {

@@ -1,5 +1,6 @@
 //! The files that are made of explanations: a page, traces, timelines, flame graphs. What they show is for `report` to say.
 
+use crate::cli::PageOption;
 use crate::derived_file::{self, Existing};
 use crate::exit::Error;
 use crate::output::command;
@@ -15,12 +16,13 @@ const ENDPOINTS: [&str; 2] = ["client", "server"];
 /// Makes those of `files` that are asked for. Returns a line for each that was made.
 pub fn make(
     files: &ExplanationFiles,
+    page: &PageOption,
     explanations: &[AnalysedExplanation<'_>],
     bends: &[SizeCurve],
 ) -> Result<String, Error> {
-    let mut made = Made { existing: files.existing, lines: String::new() };
+    let mut made = Made { existing: page.existing.into(), lines: String::new() };
     // Where there are no explanations, an earlier page stays.
-    if let (Some(path), [_, ..]) = (&files.html, explanations) {
+    if let (Some(path), [_, ..]) = (&page.html, explanations) {
         let page = report::explanation_html(explanations, bends, &command());
         made.write(path, &page)?;
     }
@@ -42,13 +44,10 @@ pub fn make(
 }
 
 /// Makes the page of `differences`, if it is asked for. Returns a line that says so.
-pub fn make_of_differences(
-    files: &ExplanationFiles,
-    differences: &[ExplainedDifference],
-) -> Result<String, Error> {
-    let mut made = Made { existing: files.existing, lines: String::new() };
+pub fn make_of_differences(page: &PageOption, differences: &[ExplainedDifference]) -> Result<String, Error> {
+    let mut made = Made { existing: page.existing.into(), lines: String::new() };
     // Where there are none, an earlier page stays.
-    if let (Some(path), [_, ..]) = (&files.html, differences) {
+    if let (Some(path), [_, ..]) = (&page.html, differences) {
         let page = report::differences_html(differences, &command());
         made.write(path, &page)?;
     }

@@ -51,7 +51,7 @@ pub fn request(arguments: ExplainArguments) -> Result<RunRequest, Error> {
     suite.precision = effort.precision.unwrap_or(suite.precision);
     suite.time = effort.time.unwrap_or(suite.time);
     let drivers = drivers::meet(TypedDrivers::default(), effort.timeout, &mut suite.blocks)?;
-    let ProfileOptions { answer, detail, html, existing, .. } = profile;
+    let ProfileOptions { answer, detail, .. } = profile;
     Ok(RunRequest {
         remote: None,
         drivers,
@@ -62,10 +62,9 @@ pub fn request(arguments: ExplainArguments) -> Result<RunRequest, Error> {
         check: false,
         timeout: effort.timeout,
         dry_run: false,
-        output: None,
-        html,
-        existing: existing.into(),
-        show: ShowRequest { format: answer.format, detail, plot: false, metric: None, study: true },
+        output: answer.output,
+        page: answer.page,
+        show: ShowRequest { format: answer.printed.format, detail, plot: false, metric: None, study: true },
         explanation: None,
     })
 }

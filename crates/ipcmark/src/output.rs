@@ -1,6 +1,6 @@
 //! Standard output: its width, its errors, and how results are printed on it.
 
-use crate::cli::PageOption;
+use crate::cli::{AnswerOptions, PageOption};
 use crate::derived_file;
 use crate::exit::Error;
 use crate::request::ShowRequest;
@@ -26,6 +26,13 @@ pub fn command() -> Vec<String> {
 /// Refuses a page whose place is taken. For use before work that takes long.
 pub fn check_page(page: &PageOption) -> Result<(), Error> {
     page.html.iter().try_for_each(|path| derived_file::check(path, page.existing.into()))
+}
+
+/// Refuses files of an answer whose places are taken. For use before work that takes long.
+pub fn check_files(answer: &AnswerOptions) -> Result<(), Error> {
+    let existing = answer.page.existing.into();
+    answer.output.iter().try_for_each(|path| derived_file::check(path, existing))?;
+    check_page(&answer.page)
 }
 
 /// Writes the page that is asked for, if one is; `html` makes it from the command that was typed.
@@ -77,6 +84,27 @@ pub fn show(request: &ShowRequest, results: &Results) -> Result<(), Error> {
     })
 }
 
+/// Keeps an answer in the file that `options` name, if they name one, and prints it as they say; what it is, is said at
+/// [`show_answer`].
+pub fn give_answer(
+    options: &AnswerOptions,
+    text: &str,
+    document: &impl Serialize,
+    rows: &[&str],
+) -> Result<(), Error> {
+    // It is kept even if whoever reads the text closes it early.
+    keep_answer(options, document)?;
+    show_answer(options.printed.format, text, document, rows)
+}
+
+/// Keeps the document of an answer in the file that `options` name, if they name one.
+pub fn keep_answer(options: &AnswerOptions, document: &impl Serialize) -> Result<(), Error> {
+    match &options.output {
+        Some(path) => derived_file::write(path, json(document)?.as_bytes(), options.page.existing.into()),
+        None => Ok(()),
+    }
+}
+
 /// Prints an answer in `format`: its `text`, or its `document`, of which the objects in the lists `rows` are the lines of CSV.
 pub fn show_answer(
     format: report::Format,
@@ -84,18 +112,27 @@ pub fn show_answer(
     document: &impl Serialize,
     rows: &[&str],
 ) -> Result<(), Error> {
-    let failed =
-        |error: &dyn Display| Failure::new("write", "the answer", error.to_string(), "report this bug");
-    let value = || serde_json::to_value(document).map_err(|error| failed(&error));
     print(&match format {
         report::Format::Table => text.to_owned(),
         report::Format::Markdown => format!("```text\n{}\n```\n", text.trim_end()),
-        report::Format::Json => format!("{:#}\n", value()?),
+        report::Format::Json => json(document)?,
         report::Format::Csv => {
-            let lines = report::rows(&value()?, rows).map_err(|error| failed(&error))?;
+            let lines = report::rows(&value(document)?, rows).map_err(unwritable)?;
             String::from_utf8_lossy(&lines).into_owned()
         }
     })
+}
+
+fn json(document: &impl Serialize) -> Result<String, Failure> {
+    Ok(format!("{:#}\n", value(document)?))
+}
+
+fn value(document: &impl Serialize) -> Result<serde_json::Value, Failure> {
+    serde_json::to_value(document).map_err(unwritable)
+}
+
+fn unwritable(error: impl Display) -> Failure {
+    Failure::new("write", "the answer", error.to_string(), "report this bug")
 }
 
 /// The style of tables: as wide as the terminal, and 80 columns where there is none.

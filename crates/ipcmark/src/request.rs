@@ -4,10 +4,9 @@
 //! It reads the files that are named, and asks nothing else of this host.
 
 use crate::cli::{
-    AxesOptions, CompareArguments, EffortOptions, ExplainArguments, FormatOption, PageOption, ProfileOptions,
-    RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
+    AnswerOptions, AxesOptions, CompareArguments, EffortOptions, ExplainArguments, PageOption,
+    ProfileOptions, RemoteOptions, RunArguments, ShowOptions, UndecidedOption,
 };
-use crate::derived_file::Existing;
 use crate::drivers::TypedDrivers;
 use crate::exit::Error;
 use crate::selection::{ALL, Axes, by_hand, placements, restrict};
@@ -49,10 +48,8 @@ pub struct RunRequest {
     pub dry_run: bool,
     /// Where to keep the results.
     pub output: Option<PathBuf>,
-    /// The page to make.
-    pub html: Option<PathBuf>,
-    /// What becomes of files that exist.
-    pub existing: Existing,
+    /// The page to make, and what becomes of files that exist.
+    pub page: PageOption,
     /// How to show the results.
     pub show: ShowRequest,
     /// How to explain each case afterwards, if it is to be explained.
@@ -100,10 +97,8 @@ pub struct CompareRequest {
     pub sides: Sides,
     /// How the comparison is a gate, if it is one.
     pub gate: Option<GateRequest>,
-    /// The form in which the answer is printed.
-    pub format: report::Format,
-    /// The page that is made of it.
-    pub page: PageOption,
+    /// How the answer is printed and kept.
+    pub answer: AnswerOptions,
 }
 
 /// A gate: what B may be, for the command to succeed.
@@ -186,8 +181,8 @@ pub struct ExplanationRequest {
     pub probes: Vec<Probe>,
     /// Counters asked for by name.
     pub counters: Vec<String>,
-    /// The form in which the answer is printed.
-    pub format: report::Format,
+    /// How the answer is printed and kept.
+    pub answer: AnswerOptions,
     /// Whether everything that was observed is shown.
     pub detail: bool,
     /// The files to make.
@@ -203,10 +198,6 @@ pub struct ExplanationFiles {
     pub timelines: Option<PathBuf>,
     /// The directory of flame graphs.
     pub flames: Option<PathBuf>,
-    /// The page.
-    pub html: Option<PathBuf>,
-    /// What becomes of files that exist.
-    pub existing: Existing,
 }
 
 impl RunRequest {
@@ -261,8 +252,7 @@ impl RunRequest {
             timeout,
             dry_run: arguments.dry_run,
             output: arguments.output,
-            html: arguments.html,
-            existing: arguments.existing.into(),
+            page: arguments.page,
             show: arguments.show.into(),
             explanation: arguments.explain.then(|| ExplanationRequest::with_timeout(timeout)),
         })
@@ -358,7 +348,7 @@ impl From<ShowOptions> for ShowRequest {
 impl CompareRequest {
     /// What `arguments` ask for.
     pub fn new(arguments: CompareArguments) -> Result<Self, Error> {
-        let CompareArguments { fail_above, undecided, answer: FormatOption { format }, page, .. } = arguments;
+        let CompareArguments { fail_above, undecided, answer, .. } = arguments;
         let gate = fail_above.map(|above| GateRequest { above, undecided });
         let CompareArguments { what, against, plan, find, axes, inject, effort, .. } = arguments;
         let find = plan.then_some(find);
@@ -367,7 +357,7 @@ impl CompareRequest {
         if let Some(program) = against {
             let blocks = suite_of(&what, &axes)?.blocks;
             let request = RatioRequest::new([blocks.clone(), blocks], Some(program), find, inject, effort)?;
-            return Ok(Self { sides: Sides::Interleaved(request), gate, format, page });
+            return Ok(Self { sides: Sides::Interleaved(request), gate, answer });
         }
         let [before, after] = two_sides(what)?;
         let sides = match (side(&before)?, side(&after)?) {
@@ -400,7 +390,7 @@ impl CompareRequest {
                 .into());
             }
         };
-        Ok(Self { sides, gate, format, page })
+        Ok(Self { sides, gate, answer })
     }
 }
 
@@ -553,18 +543,8 @@ impl ExplanationRequest {
 
     fn new(effort: EffortOptions, profile: ProfileOptions) -> Self {
         let EffortOptions { precision, time, timeout, .. } = effort;
-        let ProfileOptions {
-            iterations,
-            probes,
-            counters,
-            answer,
-            detail,
-            traces,
-            timelines,
-            flames,
-            html,
-            existing,
-        } = profile;
+        let ProfileOptions { iterations, probes, counters, answer, detail, traces, timelines, flames } =
+            profile;
         Self {
             time,
             // A control case that is settled would have no trials in the rounds in which the others are compared with it.
@@ -573,9 +553,9 @@ impl ExplanationRequest {
             iterations,
             probes: if probes.is_empty() { Probe::explaining() } else { probes },
             counters,
-            format: answer.format,
+            answer,
             detail,
-            files: ExplanationFiles { traces, timelines, flames, html, existing: existing.into() },
+            files: ExplanationFiles { traces, timelines, flames },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What can be typed after `record`, `replay`, `try`, `predict` and `advise`.
 
 use super::examples::{self, with_codes};
-use super::{FormatOption, OverwriteOption, PageOption};
+use super::{AnswerOptions, FormatOption, PageOption};
 use crate::try_metric::PrintedMetric;
 use clap::Args;
 use harness::programs::ready::Ready;
@@ -34,11 +34,8 @@ pub struct RecordArguments {
     /// Draw processes and flows as an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Make an HTML page with the picture and the summary, which needs no other file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
     #[command(flatten)]
-    pub existing: OverwriteOption,
+    pub page: PageOption,
     /// Processes to record, with what they have started and what they start; repeat for several
     #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub pids: Vec<u32>,
@@ -75,9 +72,7 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "DURATION", value_parser = parse_some_time, default_value = "10s")]
     pub timeout: Duration,
     #[command(flatten)]
-    pub answer: FormatOption,
-    #[command(flatten)]
-    pub page: PageOption,
+    pub answer: AnswerOptions,
 }
 
 /// `ipcmark try`.
@@ -113,9 +108,7 @@ pub struct TryArguments {
     #[arg(long, value_name = "PERCENT", default_value = "1%")]
     pub margin: Percent,
     #[command(flatten)]
-    pub answer: FormatOption,
-    #[command(flatten)]
-    pub page: PageOption,
+    pub answer: AnswerOptions,
     /// Command that is run again and again, with its arguments
     #[arg(
         value_name = "COMMAND",
@@ -184,13 +177,8 @@ pub struct AdviseArguments {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     pub timeout: Duration,
     #[command(flatten)]
-    pub answer: FormatOption,
-    /// Make an HTML page of the answer too, which needs no other file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    pub answer: AnswerOptions,
     /// Draw the time of candidates against their CPU time as an SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    #[command(flatten)]
-    pub existing: OverwriteOption,
 }

@@ -1,8 +1,8 @@
 //! `ipcmark compare`: from the request to results files, or to two mechanisms or builds measured interleaved, and to the verdicts.
 
-use crate::cli::{CompareArguments, UndecidedOption};
+use crate::cli::{AnswerOptions, CompareArguments, UndecidedOption};
 use crate::exit::{Error, Exit};
-use crate::output::{check_page, show_answer, style, write_page};
+use crate::output::{check_files, give_answer, style, write_page};
 use crate::planning::{nothing_left, plan_with, requested};
 use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, GateRequest, RatioRequest, Sides};
@@ -22,7 +22,6 @@ use harness::coordinator::trials::EndpointTrials;
 use model::plan::Plan;
 use model::record::Results;
 use model::{Case, Invalid, Percent};
-use report::Format;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +29,7 @@ use std::time::Duration;
 /// Compares the files, the mechanisms or the builds that are named.
 pub fn run(arguments: CompareArguments) -> Result<Exit, Error> {
     let request = CompareRequest::new(arguments)?;
-    check_page(&request.page)?;
+    check_files(&request.answer)?;
     match &request.sides {
         Sides::Files(paths) => compare_files(paths, &request),
         Sides::Interleaved(ratios) => compare_interleaved(ratios, &request),
@@ -42,8 +41,8 @@ fn compare_files([before, after]: &[Vec<PathBuf>; 2], request: &CompareRequest) 
         paths.iter().map(|path| results_file::read(path)).collect()
     };
     let comparison = analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
-    write_page(&request.page, |command| report::comparison_html(&comparison, command))?;
-    show_answer(request.format, &report::comparison(&comparison, &style()), &comparison, &["cases"])?;
+    write_page(&request.answer.page, |command| report::comparison_html(&comparison, command))?;
+    give_answer(&request.answer, &report::comparison(&comparison, &style()), &comparison, &["cases"])?;
     Ok(request.gate.map_or(Exit::Success, |limit| limit.exit(gate(&comparison, limit.above))))
 }
 
@@ -57,7 +56,7 @@ fn compare_interleaved(request: &RatioRequest, whole: &CompareRequest) -> Result
 
     let ratios: Vec<PairedRatios> = pairs.iter().map(ratios_of).collect();
     let gated = match request.find {
-        Some(find) => plan(&pairs, &ratios, find, request, whole.format).map(|()| Exit::Success)?,
+        Some(find) => plan(&pairs, &ratios, find, request, &whole.answer).map(|()| Exit::Success)?,
         None => judge(&pairs, &ratios, elapsed, request, whole)?,
     };
     Ok(match () {
@@ -84,8 +83,8 @@ fn judge(
         compared.addresses_by_chance.clone_from(&by_chance);
     }
     let text = report::paired(&compared, request.margin, &style()) + &address_note(by_chance.as_deref());
-    write_page(&whole.page, |command| report::paired_html(&compared, request.margin, command))?;
-    show_answer(whole.format, &text, &compared, &[])?;
+    write_page(&whole.answer.page, |command| report::paired_html(&compared, request.margin, command))?;
+    give_answer(&whole.answer, &text, &compared, &[])?;
     Ok(whole.gate.map_or(Exit::Success, |limit| limit.exit(gate_paired(&compared, limit.above))))
 }
 
@@ -123,7 +122,7 @@ fn plan(
     ratios: &[PairedRatios],
     find: Percent,
     request: &RatioRequest,
-    format: Format,
+    answer: &AnswerOptions,
 ) -> Result<(), Error> {
     let started =
         || pairs.iter().flat_map(|pair| pair.samples.iter().flatten()).map(|sample| sample.started_ns);
@@ -131,7 +130,7 @@ fn plan(
     let trial_pairs: usize = ratios.iter().map(|pair| pair.trial_pairs.len()).sum();
     let trial_pair_ns = span_ns as f64 / trial_pairs.max(1) as f64;
     let plan = plan_paired(ratios, find, trial_pair_ns, options(request));
-    show_answer(format, &report::planned(&plan, &style()), &plan, &["pairs"])
+    give_answer(answer, &report::planned(&plan, &style()), &plan, &["pairs"])
 }
 
 fn options(request: &RatioRequest) -> ComparisonOptions {

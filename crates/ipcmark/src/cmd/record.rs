@@ -24,8 +24,8 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
         true => RecorderTarget::Command(arguments.command.iter().map(OsString::from).collect()),
         false => RecorderTarget::Processes(arguments.pids.clone()),
     };
-    let existing = Existing::from(arguments.existing);
-    let files = arguments.output.iter().chain(&arguments.svg).chain(&arguments.html);
+    let existing = Existing::from(arguments.page.existing);
+    let files = arguments.output.iter().chain(&arguments.svg).chain(&arguments.page.html);
     files.clone().try_for_each(|path| derived_file::check(path, existing))?;
     let (name, what) = names(&arguments);
     let stop = watch_signals()?;
@@ -91,7 +91,7 @@ fn show(arguments: &RecordArguments, scenario: &Scenario) -> Result<(), Error> {
     let text = scenario.to_toml();
     Scenario::parse(&text, CARDS)
         .map_err(|invalid| Failure::new("write", "the scenario", invalid.problem, "report this bug"))?;
-    let (analysed, existing) = (AnalysedScenario::of(scenario), Existing::from(arguments.existing));
+    let (analysed, existing) = (AnalysedScenario::of(scenario), Existing::from(arguments.page.existing));
     let mut wrote = String::new();
     if let Some(path) = &arguments.output {
         derived_file::write(path, text.as_bytes(), existing)?;
@@ -99,7 +99,7 @@ fn show(arguments: &RecordArguments, scenario: &Scenario) -> Result<(), Error> {
     }
     let pictures = [
         (&arguments.svg, report::recording_svg as fn(&AnalysedScenario) -> String),
-        (&arguments.html, |analysed: &AnalysedScenario| report::recording_html(analysed, &command())),
+        (&arguments.page.html, |analysed: &AnalysedScenario| report::recording_html(analysed, &command())),
     ];
     for (path, make) in pictures {
         if let Some(path) = path {

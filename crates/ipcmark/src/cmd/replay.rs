@@ -2,7 +2,7 @@
 
 use crate::cli::ReplayArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{check_page, command, show_answer, style, write_page};
+use crate::output::{check_files, command, give_answer, style, write_page};
 use crate::replay_failure::failure;
 use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
@@ -19,7 +19,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
     let scenario = exchanged(&read(&arguments.scenario)?, &arguments.exchanges)?;
     replay::check(&scenario)?;
     let against = arguments.against.as_deref().map(|against| other(&scenario, against)).transpose()?;
-    check_page(&arguments.page)?;
+    check_files(&arguments.answer)?;
     let session = RunSession::open()?;
     let bounds = session.replays(arguments.time, arguments.timeout);
     let ended = match against {
@@ -41,8 +41,8 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
     };
     match ended {
         Ok((text, page, document, has_measured)) => {
-            write_page(&arguments.page, |_| page)?;
-            show_answer(arguments.answer.format, &text, &document, &["flows"])?;
+            write_page(&arguments.answer.page, |_| page)?;
+            give_answer(&arguments.answer, &text, &document, &["flows"])?;
             if !has_measured && !session.is_stopped() {
                 let answer = "no message went in the time that was measured";
                 return Err(Failure::new("replay", "the scenario", answer, "give it more --time").into());

@@ -5,7 +5,7 @@ use crate::collector::Collector;
 use crate::derived_file;
 use crate::exit::{Error, Exit};
 use crate::explanation::{explain_cases, unexplainable};
-use crate::output::{command, print, show};
+use crate::output::{check_page, command, print, show};
 use crate::planning::{plan_between_hosts, plan_some, plan_with, requested};
 use crate::profile;
 use crate::remote::RemoteRun;
@@ -70,9 +70,12 @@ pub fn measure_and_show(request: &RunRequest, timer: Timer) -> Result<Exit, Erro
 
     check_slice(settings.slice_ns, session.clock())?;
     // Made last: a run that is refused must not leave an empty file, which would stop the next one.
-    request.html.iter().try_for_each(|path| derived_file::check(path, request.existing))?;
-    let file =
-        request.output.as_deref().map(|path| ResultsFile::create(path, request.existing)).transpose()?;
+    check_page(&request.page)?;
+    let file = request
+        .output
+        .as_deref()
+        .map(|path| ResultsFile::create(path, request.page.existing.into()))
+        .transpose()?;
     let header = header(request, settings.clone(), &plan, host, session, remote.as_ref());
     let rules = RunRules::new(settings.precision, slices_of_a_case(&settings, &plan), suite.time);
     let mut collector = Collector::new(header, &rules, file, session.stop());
@@ -87,7 +90,7 @@ pub fn measure_and_show(request: &RunRequest, timer: Timer) -> Result<Exit, Erro
     }
     let (results, refused) = collector.finish(session.end(finish));
     // The page is made even if whoever reads the table closes it early.
-    let made = request.html.as_deref().map_or(Ok(()), |path| page(path, request, &results));
+    let made = request.page.html.as_deref().map_or(Ok(()), |path| page(path, request, &results));
     show(&request.show, &results)?;
     made?;
     if let Some(why) = sides.and_then(Remote::lost) {
@@ -107,7 +110,7 @@ pub fn measure_and_show(request: &RunRequest, timer: Timer) -> Result<Exit, Erro
 fn page(path: &Path, request: &RunRequest, results: &Results) -> Result<(), Error> {
     let metric = request.show.metric.as_deref();
     let page = report::html(&[AnalysedResults::of(results)], metric, &command())?;
-    derived_file::write(path, page.as_bytes(), request.existing)?;
+    derived_file::write(path, page.as_bytes(), request.page.existing.into())?;
     complain(&format!("wrote {}, {} bytes\n", path.display(), page.len()));
     Ok(())
 }

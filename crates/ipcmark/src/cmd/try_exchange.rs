@@ -2,7 +2,7 @@
 
 use crate::cli::TryArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{check_page, show_answer, style, write_page};
+use crate::output::{check_files, give_answer, style, write_page};
 use crate::progress::{Doing, Progress};
 use crate::session::watch_signals;
 use crate::try_metric::{measures, values};
@@ -45,8 +45,8 @@ struct Trying<'a> {
 
 /// Tries the exchanges, and shows what they change.
 pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
-    let (format, page) = (arguments.answer.format, arguments.page.clone());
-    check_page(&page)?;
+    let answer = arguments.answer.clone();
+    check_files(&answer)?;
     let request = TryRequest::new(arguments)?;
     let stop = watch_signals()?;
     let measures = measures(&request.metrics);
@@ -71,8 +71,8 @@ pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
     }
     if !trying.starts.is_empty() {
         let tried = trying.tried();
-        write_page(&page, |command| report::tried_html(&tried, command))?;
-        show_answer(format, &report::tried(&tried, &style()), &tried, &["variants"])?;
+        write_page(&answer.page, |command| report::tried_html(&tried, command))?;
+        give_answer(&answer, &report::tried(&tried, &style()), &tried, &["variants"])?;
     }
     match ended {
         Ok(()) => Ok(Exit::Success),

@@ -89,7 +89,10 @@ fn mechanisms_by_hand_are_no_suite_and_have_no_quick_time() {
 fn an_explanation_after_a_run_has_its_timeout_and_every_probe() {
     let explanation = run("run pipe --explain --timeout 3s").unwrap().explanation.unwrap();
     assert_eq!((explanation.timeout, explanation.time), (seconds(3), None));
-    assert_eq!((&explanation.probes, explanation.format), (&Probe::explaining(), report::Format::Table));
+    assert_eq!(
+        (&explanation.probes, explanation.answer.printed.format),
+        (&Probe::explaining(), report::Format::Table)
+    );
 }
 
 #[test]
@@ -127,13 +130,13 @@ fn two_mechanisms_are_measured_and_two_other_names_are_files() {
     );
     assert_eq!((ratio.margin, ratio.time), (RATIO_MARGIN, RATIO_TIME));
     let gate = GateRequest { above: Percent(0.05), undecided: UndecidedOption::Fail };
-    assert_eq!((request.gate, request.format), (Some(gate), report::Format::Table));
+    assert_eq!((request.gate, request.answer.printed.format), (Some(gate), report::Format::Table));
 
     let request = compare("compare before.jsonl after.jsonl --format=json").unwrap();
     assert!(
         matches!(&request.sides, Sides::Files([a, b]) if a[0].ends_with("before.jsonl") && b[0].ends_with("after.jsonl"))
     );
-    assert!(request.format == report::Format::Json);
+    assert!(request.answer.printed.format == report::Format::Json);
     let request = compare("compare one.jsonl,two.jsonl after.jsonl").unwrap();
     assert!(matches!(&request.sides, Sides::Files([a, b]) if a.len() == 2 && b.len() == 1));
     compare("compare pipe after.jsonl").unwrap_err();
@@ -174,7 +177,7 @@ fn an_explanation_takes_all_its_time_and_tries_every_probe_unless_told_otherwise
     let request = explain("explain pipe --probes ptrace,faults --time 3s --html page.html").unwrap();
     assert_eq!(request.explanation.probes, [Probe::Ptrace, Probe::Faults]);
     assert_eq!(request.explanation.time, Some(seconds(3)));
-    assert!(request.explanation.files.html.is_some_and(|path| path.ends_with("page.html")));
+    assert!(request.explanation.answer.page.html.is_some_and(|path| path.ends_with("page.html")));
 }
 
 #[test]

@@ -390,6 +390,21 @@ fn a_comparison_has_a_page_with_its_answer_and_its_ratios() {
 }
 
 #[test]
+fn an_answer_is_kept_as_json_beside_what_is_printed() {
+    let place = Place::new();
+    results_file(&place, "a.jsonl", &steady("pipe", 5000.0));
+    results_file(&place, "b.jsonl", &steady("pipe", 10_000.0));
+    let arguments = ["compare", "a.jsonl", "b.jsonl", "-o", "answer.json"];
+    let printed = run(&mut place.ipcmark(arguments)).expect(0);
+    assert!(printed.out.contains("2.0 times as long"), "{printed}");
+    let kept = fs::read_to_string(place.path("answer.json")).unwrap();
+    let json = run(&mut place.ipcmark(["compare", "a.jsonl", "b.jsonl", "--format=json"])).expect(0);
+    assert_eq!(kept, json.out);
+    let said = run(&mut place.ipcmark(arguments)).expect(2);
+    assert!(said.err.contains("answer.json exists") && said.out.is_empty(), "{said}");
+}
+
+#[test]
 fn a_file_is_not_compared_with_a_mechanism() {
     let place = Place::new();
     results_file(&place, "a.jsonl", good());
