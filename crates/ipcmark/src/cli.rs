@@ -308,7 +308,7 @@ pub struct PageOption {
 pub struct AnswerOptions {
     #[command(flatten)]
     pub printed: FormatOption,
-    /// Keep the answer in this file too, as JSON; of drivers that are explained, what was measured, as run -o does
+    /// Keep the answer in this file too, as JSON
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
