@@ -22,7 +22,7 @@ pub struct Leader {
     pub slower: Vec<(usize, Estimate)>,
     /// Whether it is known well enough to be called the fastest.
     pub is_known: bool,
-    /// The fastest of those that sleep while they wait, where the fastest of all keeps its CPUs busy.
+    /// The fastest of those that are known to sleep while they wait, where the fastest of all is known to keep its CPUs busy.
     pub asleep: Option<Box<Leader>>,
 }
 
@@ -70,9 +70,13 @@ fn rank(records: &[AnalysedRecord<'_>], members: &[usize], model: &RunModel) -> 
         }
     }
     let is_known = records[best].half_width().is_some_and(|half| half <= WIDEST);
-    let sleeps = |at: &usize| records[*at].record.case.spec.params.sleeps();
-    let sleepers: Vec<usize> = members.iter().copied().filter(sleeps).collect();
-    let asleep = if sleeps(&best) { None } else { rank(records, &sleepers, model).map(Box::new) };
+    // How a driver waits, nobody says.
+    let is_known_to = |at: usize, sleep: bool| {
+        let spec = &records[at].record.case.spec;
+        spec.drivers.are_none() && spec.params.sleeps() == sleep
+    };
+    let sleepers: Vec<usize> = members.iter().copied().filter(|at| is_known_to(*at, true)).collect();
+    let asleep = if is_known_to(best, false) { rank(records, &sleepers, model).map(Box::new) } else { None };
     Some(Leader { best, as_good, slower, is_known, asleep })
 }
 

@@ -5,7 +5,7 @@ use crate::{Style, fixture};
 use model::record::{Dropped, Outcome, Record, Results};
 use model::topology::CpuPair;
 use model::warning::Warning;
-use model::{Case, Placement, Size, Spec, Workload};
+use model::{Case, CaseDrivers, Placement, Size, Spec, Workload};
 
 const SAME_CORE: (Placement, CpuPair) = (Placement::SameCore, CpuPair { client: 1, server: 1 });
 const TWO_CORES: (Placement, CpuPair) = (Placement::SameLlc, CpuPair { client: 1, server: 0 });
@@ -172,6 +172,20 @@ fn a_narrow_terminal_has_one_place_at_a_time_and_as_many_sizes_as_fit() {
       time. See 'ipcmark doctor'.
     Note: the last line was cut off; it is left out
     ");
+}
+
+#[test]
+fn of_drivers_it_is_not_said_how_they_wait() {
+    for by_driver in ["shm-ring", "pipe"] {
+        let mut results = fixture::results();
+        for record in &mut results.records {
+            if record.case.spec.name == by_driver {
+                record.case.spec.drivers = CaseDrivers::parse("mpi").unwrap();
+            }
+        }
+        let text = matrix(&results, &PLAIN);
+        assert!(text.contains("mpi/") && !text.contains("that sleep"), "{text}");
+    }
 }
 
 #[test]

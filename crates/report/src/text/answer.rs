@@ -37,13 +37,14 @@ pub(crate) fn fastest(results: &AnalysedResults<'_>) -> Vec<(String, Vec<(String
 }
 
 /// What is fastest in one place, and of those that sleep while they wait, where the fastest keeps its CPUs busy.
-fn of_place(results: &AnalysedResults<'_>, leaders: &[&Leader]) -> String {
+fn of_place<'a>(results: &AnalysedResults<'_>, leaders: &[&'a Leader]) -> String {
     let all = of_sizes(results, leaders);
     if leaders.iter().all(|leader| leader.asleep.is_none()) {
         return all;
     }
-    let sleepers: Vec<&Leader> =
-        leaders.iter().map(|leader| leader.asleep.as_deref().unwrap_or(leader)).collect();
+    let is_own = |leader: &&Leader| case(results, leader).spec.drivers.are_none();
+    let sleeper = |leader: &&'a Leader| leader.asleep.as_deref().or(Some(*leader).filter(is_own));
+    let sleepers: Vec<&Leader> = leaders.iter().filter_map(sleeper).collect();
     format!("{all}. Of those that sleep: {}", of_sizes(results, &sleepers))
 }
 
