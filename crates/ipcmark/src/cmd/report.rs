@@ -58,10 +58,10 @@ fn make(files: &FileOptions, all: &[Results], metric: Option<&str>, existing: Ex
     for drawing in &drawings {
         let path = |directory: &Path, ending: &str| directory.join(format!("{}.{ending}", drawing.file_name));
         if let Some(directory) = &files.svg {
-            write(&path(directory, "svg"), report::svg(&drawing.chart).as_bytes(), existing)?;
+            write(&path(directory, "svg"), report::svg(drawing).as_bytes(), existing)?;
         }
         if let Some(directory) = &files.png {
-            let picture = report::png(&drawing.chart).ok_or_else(|| no_picture(&drawing.file_name))?;
+            let picture = report::png(drawing).ok_or_else(|| no_picture(&drawing.file_name))?;
             write(&path(directory, "png"), &picture, existing)?;
         }
     }

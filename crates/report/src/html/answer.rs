@@ -19,7 +19,7 @@ pub(super) fn answer(all: &[AnalysedResults<'_>], metric: Option<&str>) -> Strin
         noscript {
             @for results in all { (tables(results)) }
             @for drawing in drawings(all, metric).unwrap_or_default() {
-                img alt=(drawing.file_name) src=(picture(&svg(&drawing.chart)));
+                img alt=(drawing.file_name) src=(picture(&svg(&drawing)));
             }
         }
     };

@@ -412,10 +412,21 @@ const compared = {
   },
 };
 
+/** How good each of `values` is among them: from 0, the worst, to 1, the best, in equal steps for equal ratios. */
+function standing(values) {
+  const known = values.filter((value) => value > 0).map(Math.log10);
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const [worst, best] = chosen.higher ? [least, most] : [most, least];
+  return values.map((value) => {
+    if (!(value > 0)) return null;
+    return best === worst ? 1 : (Math.log10(value) - worst) / (best - worst);
+  });
+}
+
 const heat = {
   id: 'heat', wide: true,
   title: () => `${metricName()}: every mechanism at every size`,
-  lead: () => 'Brighter is better. Equal steps of colour are equal ratios.',
+  lead: () => 'Within each column: the brightest is the best, the darkest the worst, and equal steps of colour are equal ratios. Colours of two columns say nothing of each other.',
   wanted: () => bySize.wanted(),
   draw(width) {
     const sizes = chosen.sizes.filter(([size]) => size !== null);
@@ -426,14 +437,15 @@ const heat = {
     const at = (line, size) => line.find((row) => row.size === size);
     const value = (row) => (row ? number(row, chosen.metric)?.value ?? null : null);
     const grid = (of) => order.map((line) => sizes.map(([size]) => of(at(line, size))));
+    const columns = sizes.map(([size]) => standing(order.map((line) => value(at(line, size)))));
     const roomy = width / sizes.length > 58;
     const traces = [{
       type: 'heatmap', x: sizes.map(([, text]) => plain(text)), y: order.map(label), xgap: 2, ygap: 2,
-      z: grid((row) => (value(row) > 0 ? Math.log10(value(row)) : null)), showscale: false,
+      z: order.map((_, line) => columns.map((column) => column[line])), zmin: 0, zmax: 1, showscale: false,
       text: grid((row) => (row ? plain(cell(row, chosen.metric).replace(/ [±>-].*$/, '')) : '')),
       texttemplate: roomy ? '%{text}' : '', textfont: { size: 11 },
       customdata: grid((row) => (row ? `<b>${plain(row.name)}</b> ${plain(hostOf(row))}<br>${plain(row.sizeWords)}: ${plain(cell(row, chosen.metric))}` : '')),
-      hovertemplate: hover, colorscale: 'Viridis', reversescale: !chosen.higher, hoverongaps: false,
+      hovertemplate: hover, colorscale: 'Viridis', hoverongaps: false,
     }];
     const layout = {
       xaxis: { type: 'category', title: { text: 'message size in bytes', standoff: 8 }, automargin: true, showgrid: false },

@@ -12,9 +12,11 @@ use super::speed::{self, SpeedData};
 use super::study::{self, StudyData};
 use super::template::{STYLE, escape, filled, shell_words, tight_cell};
 use crate::quantity::{percent, time};
+use crate::svg::figures::line_styles;
 use crate::svg::line_style::LineStyles;
 use crate::text::block::{Block, Tone, size_text};
 use crate::text::columns::parse_metric;
+use crate::text::head::labels;
 use crate::text::sheet::{Sheet, sheet};
 use crate::words::clean;
 use analysis::analysed::{AnalysedRecord, AnalysedResults, PERCENTILES};
@@ -157,14 +159,16 @@ impl Data {
     fn of(all: &[AnalysedResults<'_>], metric: Option<String>, command: &[String]) -> Self {
         let sheets: Vec<Sheet> = all.iter().map(sheet).collect();
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
-        let styles = LineStyles::of(rows.map(|row| row.name.as_str()));
+        let names: BTreeSet<String> = rows.map(|row| row.name.clone()).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        let styles = line_styles(all);
         let labels = labels(all);
         let studies =
             labels.iter().zip(all).filter_map(|(label, of)| Some((label.as_str(), of.study.as_ref()?)));
         let overlays = overlaid(&studies.collect::<Vec<_>>());
         let runs = all.iter().zip(sheets).zip(&labels);
-        let runs = runs.map(|((results, sheet), label)| run(results, sheet, label, &styles));
-        let series = styles.names().iter().map(|name| {
+        let runs = runs.map(|((results, sheet), label)| run(results, sheet, label, &names, &styles));
+        let series = names.iter().map(|name| {
             let style = styles.style(name);
             (name.clone(), style.color, style.dash.name(), style.marker.name(), style.marker.sign())
         });
@@ -174,7 +178,7 @@ impl Data {
             metric,
             quantiles: PERCENTILES,
             series: series.collect(),
-            overlays: overlays.iter().map(study::data).collect(),
+            overlays: overlays.iter().map(|study| study::data(study, &styles)).collect(),
             runs: runs.collect(),
         }
     }
@@ -187,30 +191,23 @@ impl Data {
     }
 }
 
-/// What the runs are called: the host, with the run's id where two are of one host.
-fn labels(all: &[AnalysedResults<'_>]) -> Vec<String> {
-    let host = |analysed: &AnalysedResults<'_>| match &analysed.results.header.host.name {
-        Fact::Known(name) => clean(name),
-        Fact::Unknown(_) => "unknown host".to_owned(),
-    };
-    let hosts: Vec<String> = all.iter().map(host).collect();
-    let alone = |host: &String| hosts.iter().filter(|other| *other == host).count() == 1;
-    let labels = all.iter().zip(&hosts).map(|(analysed, host)| {
-        if alone(host) { host.clone() } else { format!("{host} ({})", clean(&analysed.results.header.run)) }
-    });
-    labels.collect()
-}
-
-fn run(analysed: &AnalysedResults<'_>, sheet: Sheet, label: &str, styles: &LineStyles) -> Run {
+/// One run with the `names` of all series, in order, and their `styles`.
+fn run(
+    analysed: &AnalysedResults<'_>,
+    sheet: Sheet,
+    label: &str,
+    names: &[String],
+    styles: &LineStyles,
+) -> Run {
     let results = analysed.results;
-    let blocks = sheet.blocks.into_iter().map(|block| block_data(block, analysed, styles));
+    let blocks = sheet.blocks.into_iter().map(|block| block_data(block, analysed, names));
     Run {
         label: label.to_owned(),
         notices: notices(results),
         command: shell_words(&results.header.command),
         environment: environment(&results.header.host),
         blocks: blocks.collect(),
-        study: analysed.study.as_ref().map(study::data),
+        study: analysed.study.as_ref().map(|study| study::data(study, styles)),
         speed: speed::data(analysed, sheet.host_effects),
         title: sheet.title,
         head: sheet.head,
@@ -219,7 +216,7 @@ fn run(analysed: &AnalysedResults<'_>, sheet: Sheet, label: &str, styles: &LineS
     }
 }
 
-fn block_data(block: Block, analysed: &AnalysedResults<'_>, styles: &LineStyles) -> BlockData {
+fn block_data(block: Block, analysed: &AnalysedResults<'_>, names: &[String]) -> BlockData {
     let chart = block.common.map(|common| {
         let (bytes, text, words) = match common.size_bytes {
             Some(size) => (Some(size.0), size.to_string(), size_text(size)),
@@ -236,7 +233,7 @@ fn block_data(block: Block, analysed: &AnalysedResults<'_>, styles: &LineStyles)
     let rows = block.rows.into_iter().map(|row| {
         let record = row.record.and_then(|at| analysed.records.get(at));
         RowData {
-            series: styles.at(&row.name),
+            series: names.binary_search(&row.name).unwrap_or_default(),
             cells: row.cells.into_iter().map(|cell| cell.map(|text| tight_cell(&text))).collect(),
             numbers: row.numbers.into_iter().map(|number| number.and_then(Number::of)).collect(),
             error: record.and_then(|analysed| error(analysed.record)).filter(|_| row.tone == Tone::Bad),

@@ -5,7 +5,7 @@
 use super::number::Number;
 use crate::quantity::{number, tight_estimate};
 use crate::svg::figures::is_drawable;
-use crate::svg::line_style::{self, Dash, LineStyle};
+use crate::svg::line_style::{Dash, LineStyles};
 use crate::svg::stacks;
 use crate::svg::timeline::{self, timeline};
 use crate::text::study::{SaidReasons, undrawn_line};
@@ -82,13 +82,13 @@ struct TableData {
 /// A cell: what it says, and whether it is a number (`n`), words (`w`) or a reason why there is none (`m`).
 type CellData = (String, char);
 
-/// `study` as the page takes it.
-pub(crate) fn data(study: &EvaluatedStudy) -> StudyData {
+/// `study` as the page takes it, its lines in the `styles` of the page.
+pub(crate) fn data(study: &EvaluatedStudy, styles: &LineStyles) -> StudyData {
     StudyData {
         title: clean(&study.title),
         source: clean(&study.source),
         conclusions: conclusions(&study.conclusions),
-        figures: study.figures.iter().map(figure).collect(),
+        figures: study.figures.iter().map(|of| figure(of, styles)).collect(),
         tables: study.tables.iter().map(table).collect(),
         stacks: study.stacks.iter().map(stacked).collect(),
         undrawn: study.undrawn.iter().map(undrawn_line).collect(),
@@ -116,14 +116,13 @@ fn conclusions(conclusions: &[EvaluatedConclusion]) -> Vec<ConclusionData> {
     conclusions.iter().map(one).collect()
 }
 
-fn figure(figure: &EvaluatedFigure) -> FigureData {
-    let styles = line_style::lines(figure.series.iter().map(|series| series.name.as_str()));
+fn figure(figure: &EvaluatedFigure, styles: &LineStyles) -> FigureData {
     FigureData {
         name: clean(&figure.name),
         title: clean(&figure.title),
         x: axis(&figure.x),
         y: axis(&figure.y),
-        series: figure.series.iter().zip(styles).map(|(of, style)| series(of, figure, style)).collect(),
+        series: figure.series.iter().map(|of| series(of, figure, styles)).collect(),
         pictures: figure.timeline.iter().flat_map(pictures).collect(),
         missing: cleaned(&figure.missing),
         notes: cleaned(&figure.notes),
@@ -146,7 +145,8 @@ fn axis(axis: &FigureAxis) -> AxisData {
     AxisData { title: clean(&axis.title), unit: axis.unit.name(), log: axis.logarithmic }
 }
 
-fn series(series: &EvaluatedSeries, figure: &EvaluatedFigure, style: LineStyle) -> SeriesData {
+fn series(series: &EvaluatedSeries, figure: &EvaluatedFigure, styles: &LineStyles) -> SeriesData {
+    let style = styles.style(&series.name);
     let drawable = series.points.iter().filter(|point| is_drawable(point, figure));
     let point = |point: &FigurePoint| {
         let y = Number::of(point.y)?;

@@ -3,8 +3,8 @@
 //! What a chart shows is decided in `figures`, how marks become SVG or PNG in `canvas` and `png`.
 
 use super::canvas::{Anchor, Canvas, GRID, Ground, Point, Shape, length, line, polygon, rule, words};
-use super::figures::{Chart, SideBySide, is_drawable};
-use super::line_style::{self, Dash, LineStyle, LineStyles, Marker};
+use super::figures::{Chart, Drawing, SideBySide, is_drawable};
+use super::line_style::{Dash, LineStyle, Marker};
 use super::png;
 use crate::quantity::tight_estimate;
 use crate::scale::{Scale, tick_text};
@@ -27,21 +27,21 @@ const LETTERS: f64 = 12.0;
 /// About how many marks a linear axis has.
 const TICKS: f64 = 6.0;
 
-/// `chart` as SVG.
-pub fn svg(chart: &Chart) -> String {
-    draw(chart).document()
+/// `drawing` as SVG.
+pub fn svg(drawing: &Drawing) -> String {
+    draw(drawing).document()
 }
 
-/// `chart` as PNG; `None` when the font that comes along cannot be read, which a test rules out.
-pub fn png(chart: &Chart) -> Option<Vec<u8>> {
-    png::png(&draw(chart))
+/// `drawing` as PNG; `None` when the font that comes along cannot be read, which a test rules out.
+pub fn png(drawing: &Drawing) -> Option<Vec<u8>> {
+    png::png(&draw(drawing))
 }
 
-/// Everything that is drawn of `chart`.
-fn draw(chart: &Chart) -> Canvas {
-    match chart {
-        Chart::Lines(figure) => lines(figure),
-        Chart::SideBySide(chart) => side_by_side(chart),
+/// Everything that is drawn of `drawing`.
+fn draw(drawing: &Drawing) -> Canvas {
+    match &drawing.chart {
+        Chart::Lines(figure) => lines(figure, &drawing.styles),
+        Chart::SideBySide(chart) => side_by_side(chart, &drawing.styles),
     }
 }
 
@@ -53,7 +53,7 @@ fn titled(title: &str, left: f64, height: f64) -> Canvas {
 }
 
 /// A row a name: the name, its number on a common axis with its interval, and the number in words.
-fn side_by_side(chart: &SideBySide) -> Canvas {
+fn side_by_side(chart: &SideBySide, styles: &[LineStyle]) -> Canvas {
     /// A longer name is cut off, so that there is room for the numbers.
     const LONGEST_NAME: usize = 44;
     const NUMBER: f64 = 104.0;
@@ -71,9 +71,8 @@ fn side_by_side(chart: &SideBySide) -> Canvas {
         canvas.add(words(&tick_text(tick, chart.axis.unit), (x(tick), bottom + 17.0), Anchor::Middle));
     }
     canvas.add(words(&chart.axis.title, (f64::midpoint(left, right), bottom + 36.0), Anchor::Middle));
-    let styles = LineStyles::of(chart.rows.iter().map(|(name, _)| name.as_str()));
-    for (nth, (of, number)) in chart.rows.iter().enumerate() {
-        let (style, y) = (styles.style(of), TOP + ROW * (nth as f64 + 0.5));
+    for (nth, ((of, number), style)) in chart.rows.iter().zip(styles).enumerate() {
+        let y = TOP + ROW * (nth as f64 + 0.5);
         canvas.add(words(&name(of), (left - 10.0, y + 4.0), Anchor::End));
         canvas.add(rule((left, y), (right, y), GRID));
         if let Some((low, high)) = number.interval {
@@ -83,7 +82,7 @@ fn side_by_side(chart: &SideBySide) -> Canvas {
                 canvas.add(rule((end, y - 3.0), (end, y + 3.0), style.color));
             }
         }
-        canvas.add(marker(style, false, (x(number.median), y)));
+        canvas.add(marker(*style, false, (x(number.median), y)));
         let number = tight_estimate(*number, chart.axis.unit);
         canvas.add(words(&number, (right + 10.0, y + 4.0), Anchor::Start));
     }
@@ -96,15 +95,14 @@ fn around(number: &Estimate) -> [f64; 3] {
     [number.median, low, high]
 }
 
-fn lines(figure: &EvaluatedFigure) -> Canvas {
-    let styles = line_style::lines(figure.series.iter().map(|series| series.name.as_str()));
+fn lines(figure: &EvaluatedFigure, styles: &[LineStyle]) -> Canvas {
     let plot = Plot::of(figure);
     let mut canvas = titled(&format!("{}: {}", figure.name, figure.title), LEFT, 0.0);
     plot.draw_grid(&mut canvas, figure);
-    for (series, style) in figure.series.iter().zip(&styles) {
+    for (series, style) in figure.series.iter().zip(styles) {
         plot.draw_series(&mut canvas, series, figure, *style);
     }
-    canvas.height = draw_key(&mut canvas, figure, &styles);
+    canvas.height = draw_key(&mut canvas, figure, styles);
     canvas
 }
 

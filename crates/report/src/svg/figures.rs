@@ -1,21 +1,21 @@
 //! Charts of results: for each workload and placement the chosen metric over the sizes, or side by side where there is
-//! one size. It draws none.
+//! one size, and the style of each line. It draws none.
 //!
 //! Lines over sizes are of the same type as the figures of studies, so that whoever draws one draws the other.
 
+use super::line_style::{LineStyle, LineStyles, Series};
 use super::stacks::stack;
 use super::timeline::timeline;
-use crate::text::block::{Common, grouped};
+use crate::text::block::{Common, grouped, name};
 use crate::text::columns::{self, parse_metric};
+use crate::text::head::labels;
 use crate::text::sheet::sheet;
-use crate::words::clean;
 use analysis::analysed::AnalysedResults;
 use analysis::study::evaluated::{EvaluatedFigure, EvaluatedSeries, FigureAxis, FigurePoint};
 use model::estimate::Estimate;
-use model::record::Fact;
 use model::units::Unit;
 use model::{Invalid, Workload};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A chart and what a file with it is to be called, without the ending.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +24,8 @@ pub struct Drawing {
     pub file_name: String,
     /// What is drawn.
     pub chart: Chart,
+    /// How its lines or rows look, in their order.
+    pub(super) styles: Vec<LineStyle>,
 }
 
 /// What is drawn.
@@ -52,16 +54,18 @@ pub fn drawings(all: &[AnalysedResults<'_>], metric: Option<&str>) -> Result<Vec
     let studies = all.iter().filter_map(|results| results.study.as_ref()).flat_map(|study| &study.figures);
     let studies = studies.filter(|figure| !figure.series.is_empty()).cloned();
     let general = general(all, metric)?;
+    let styles = line_styles(all);
     let mut drawings: Vec<Drawing> = Vec::new();
     for chart in studies.map(Chart::Lines).chain(general) {
-        let name = match &chart {
-            Chart::Lines(figure) => file_name(&figure.name),
-            Chart::SideBySide(chart) => file_name(&chart.name),
+        let (name, lines): (_, Vec<&String>) = match &chart {
+            Chart::Lines(of) => (&of.name, of.series.iter().map(|series| &series.name).collect()),
+            Chart::SideBySide(of) => (&of.name, of.rows.iter().map(|(name, _)| name).collect()),
         };
+        let (name, styles) = (file_name(name), lines.into_iter().map(|name| styles.style(name)).collect());
         let taken = |name: &str| drawings.iter().any(|drawing| drawing.file_name == name);
         let numbered = (2..).map(|nth| format!("{name}-{nth}"));
         let file_name = [name.clone()].into_iter().chain(numbered).find(|name| !taken(name));
-        drawings.push(Drawing { file_name: file_name.unwrap_or(name), chart });
+        drawings.push(Drawing { file_name: file_name.unwrap_or(name), chart, styles });
     }
     if drawings.is_empty() {
         return Err(Invalid::new(
@@ -90,6 +94,58 @@ pub fn study_pictures(all: &[AnalysedResults<'_>]) -> Vec<(String, String)> {
     figures.flat_map(of_figure).chain(stacks).collect()
 }
 
+/// The styles of all that is drawn of `all`: the rows of results, the lines of studies, and with several runs both of each run.
+pub(crate) fn line_styles(all: &[AnalysedResults<'_>]) -> LineStyles {
+    let planned = all.iter().flat_map(|results| &results.results.header.plan.cases);
+    let planned = grouped(planned.map(|case| (mechanism(&name(case)), ())));
+    let first: Vec<String> = planned.into_iter().map(|(mechanism, _)| mechanism).collect();
+    let of_run = |(results, label): (&AnalysedResults<'_>, String)| {
+        let alone = rows(results).into_iter().chain(study_lines(results, &first));
+        let with_run =
+            |series: &Series| Series { name: format!("{}, {label}", series.name), ..series.clone() };
+        let both = |picture: Vec<Series>| match all {
+            [_] => picture,
+            _ => picture.iter().map(with_run).chain(picture.clone()).collect(),
+        };
+        alone.map(both).collect::<Vec<_>>()
+    };
+    let pictures: Vec<Vec<Series>> = all.iter().zip(labels(all)).flat_map(of_run).collect();
+    LineStyles::of(&first, &pictures)
+}
+
+/// What the charts of `results` show, each once.
+fn rows(results: &AnalysedResults<'_>) -> Vec<Vec<Series>> {
+    let mut charts: BTreeMap<(Workload, String), BTreeSet<Series>> = BTreeMap::new();
+    for case in results.results.records.iter().filter(|record| !record.floor).map(|record| &record.case) {
+        let (common, name) = (Common::of(case), name(case));
+        let chart = charts.entry((common.workload, common.place())).or_default();
+        chart.insert(Series { mechanism: mechanism(&name), name });
+    }
+    charts.into_values().map(|chart| chart.into_iter().collect()).collect()
+}
+
+/// The lines of each figure of the study of `results`. A line whose name begins with one of the `mechanisms` is of that one.
+fn study_lines(results: &AnalysedResults<'_>, mechanisms: &[String]) -> Vec<Vec<Series>> {
+    let is_of = |name: &str, mechanism: &str| {
+        name.split_at_checked(mechanism.len()).is_some_and(|(head, rest)| {
+            head.eq_ignore_ascii_case(mechanism) && (rest.is_empty() || rest.starts_with([':', ',', ' ']))
+        })
+    };
+    let line = |series: &EvaluatedSeries| {
+        let name = series.name.clone();
+        let known = mechanisms.iter().filter(|known| is_of(&name, known));
+        let known = known.max_by_key(|known| known.len());
+        Series { mechanism: known.unwrap_or(&name).clone(), name }
+    };
+    let figures = results.study.iter().flat_map(|study| &study.figures);
+    figures.map(|figure| figure.series.iter().map(line).collect()).collect()
+}
+
+/// The name of a row without parameters.
+fn mechanism(name: &str) -> String {
+    name.split([':', ' ']).next().unwrap_or(name).to_owned()
+}
+
 /// Whether `point` has a place on the axes of `figure`.
 pub(crate) fn is_drawable(point: &FigurePoint, figure: &EvaluatedFigure) -> bool {
     let fits = |value: f64, axis: &FigureAxis| value.is_finite() && (!axis.logarithmic || value > 0.0);
@@ -99,8 +155,8 @@ pub(crate) fn is_drawable(point: &FigurePoint, figure: &EvaluatedFigure) -> bool
 fn general(all: &[AnalysedResults<'_>], metric: Option<&str>) -> Result<Vec<Chart>, Invalid> {
     metric.map(parse_metric).transpose()?;
     let mut groups: BTreeMap<(Workload, String), Group> = BTreeMap::new();
-    for results in all {
-        let host = if all.len() > 1 { format!(", {}", host(results)) } else { String::new() };
+    for (results, label) in all.iter().zip(labels(all)) {
+        let of_run = if all.len() > 1 { format!(", {label}") } else { String::new() };
         for block in sheet(results).blocks {
             let Some(common) = block.common else { continue };
             let wanted = metric.unwrap_or(columns::of(common.workload)[0].heading.title);
@@ -110,7 +166,7 @@ fn general(all: &[AnalysedResults<'_>], metric: Option<&str>) -> Result<Vec<Char
             let group = group.or_insert_with(|| Group { title, unit, numbers: Vec::new() });
             let number = |number: &Estimate| number.median.is_finite() && number.median > 0.0;
             let numbers = block.rows.into_iter().filter_map(|row| {
-                Some((common, row.name + &host, row.numbers.get(at).copied().flatten().filter(number)?))
+                Some((common, row.name + &of_run, row.numbers.get(at).copied().flatten().filter(number)?))
             });
             group.numbers.extend(numbers);
         }
@@ -165,14 +221,6 @@ impl Group {
 
     fn axis(&self) -> FigureAxis {
         FigureAxis { title: self.title.to_owned(), unit: self.unit, logarithmic: true }
-    }
-}
-
-fn host(analysed: &AnalysedResults<'_>) -> String {
-    let header = &analysed.results.header;
-    match &header.host.name {
-        Fact::Known(name) => clean(name),
-        Fact::Unknown(_) => clean(&header.run),
     }
 }
 

@@ -1,11 +1,10 @@
 //! How series look: a colour, a dash and a marker each, so that no two are distinguished by colour alone.
 //!
-//! Where the reader chooses among all series of a page, each keeps its style, and those of one mechanism share a colour
-//! ([`LineStyles`]). The lines of one figure have a colour each, as far as there are colours ([`lines`]).
+//! A series has one style on the page, in each SVG and in each PNG of the same results, and those of one mechanism share a colour.
 //!
 //! It draws nothing: the page, the SVG and the terminal take what they can show of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Colours that differ for every kind of colour vision, and stand out on white and on black (after Okabe and Ito).
 pub(crate) const COLORS: [&str; 8] =
@@ -101,83 +100,102 @@ impl Marker {
     }
 }
 
-/// The styles of the lines of one figure by their `names`, in that order; lines of one name look alike. Colours, and
-/// markers with dashes, come round again at different lengths, so that both the eye that sees colours and the one that
-/// does not tell some dozens of lines apart.
-pub(crate) fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<LineStyle> {
-    let mut known: Vec<&str> = Vec::new();
-    let mut place = |name: &'a str| {
-        known.iter().position(|other| *other == name).unwrap_or_else(|| {
-            known.push(name);
-            known.len() - 1
-        })
-    };
-    let style = |at: usize| LineStyle {
-        color: COLORS[at % COLORS.len()],
-        dash: Dash::ALL[at / Marker::ALL.len() % Dash::ALL.len()],
-        marker: Marker::ALL[at % Marker::ALL.len()],
-    };
-    names.into_iter().map(|name| style(place(name))).collect()
+/// A line or a row that is drawn somewhere, and what it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Series {
+    /// What has one colour whatever its parameters: a mechanism, or what a study names alone.
+    pub(crate) mechanism: String,
+    /// What it is called where it is drawn.
+    pub(crate) name: String,
 }
 
-/// The styles of series by their names. A mechanism has one colour, whatever its parameters.
-pub(crate) struct LineStyles {
-    names: Vec<String>,
-    mechanisms: Vec<String>,
-}
+/// The style of each series of a page and its pictures, by its name.
+pub(crate) struct LineStyles(BTreeMap<String, LineStyle>);
 
 impl LineStyles {
-    /// The styles of all of `names`. Mechanisms have colours in the order in which they come, so that those that stand
-    /// together differ before colours come round again.
-    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut mechanisms: Vec<String> = Vec::new();
-        let mut all = BTreeSet::new();
-        for name in names {
-            let own = mechanism(name);
-            if !mechanisms.iter().any(|known| known == own) {
-                mechanisms.push(own.to_owned());
+    /// The styles of all series of `pictures`, of each of which the lines should differ. Mechanisms have colours in the order of
+    /// `first`, then in that in which they come. Where colours come round again, those that share a picture differ as far as
+    /// they can, and so do dashes with markers, for the eye that sees no colours.
+    pub(crate) fn of(first: &[String], pictures: &[Vec<Series>]) -> Self {
+        let mut places: BTreeMap<&Series, BTreeSet<usize>> = BTreeMap::new();
+        for (at, picture) in pictures.iter().enumerate() {
+            picture.iter().for_each(|series| places.entry(series).or_default().extend([at]));
+        }
+        let mut mechanisms: Vec<&str> = Vec::new();
+        for name in first.iter().chain(pictures.iter().flatten().map(|series| &series.mechanism)) {
+            if !mechanisms.contains(&name.as_str()) {
+                mechanisms.push(name);
             }
-            all.insert(name);
         }
-        Self { names: all.into_iter().map(str::to_owned).collect(), mechanisms }
+        let mut colors = Taken::<{ COLORS.len() }>::of(pictures.len());
+        let mut forms = Taken::<{ Dash::ALL.len() * Marker::ALL.len() }>::of(pictures.len());
+        let mut styles = BTreeMap::new();
+        for mechanism in mechanisms {
+            let own = || places.iter().filter(|(series, _)| series.mechanism == mechanism);
+            let Some(nth) = colors.take(&own().flat_map(|(_, places)| places.clone()).collect(), 0) else {
+                continue;
+            };
+            for (variant, (series, places)) in own().enumerate() {
+                let wanted = variant * Marker::ALL.len() + nth % Marker::ALL.len();
+                let Some(form) = forms.take(places, wanted) else { continue };
+                let dash = Dash::ALL[form / Marker::ALL.len()];
+                let marker = Marker::ALL[form % Marker::ALL.len()];
+                styles.insert(series.name.clone(), LineStyle { color: COLORS[nth], dash, marker });
+            }
+        }
+        Self(styles)
     }
 
-    /// Every name, in order.
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// The place of `name` among the names, and of its mechanism's first; 0 of an unknown name.
-    pub(crate) fn at(&self, name: &str) -> usize {
-        self.names.binary_search_by(|known| known.as_str().cmp(name)).unwrap_or(0)
-    }
-
-    /// The style of `name`.
+    /// The style of `name`; of what is drawn nowhere that of all that has none of its own.
     pub(crate) fn style(&self, name: &str) -> LineStyle {
-        let own = mechanism(name);
-        let color = self.mechanisms.iter().position(|known| known == own).unwrap_or(0);
-        let first = self.names.iter().position(|known| mechanism(known) == own).unwrap_or(0);
-        let variant = self.at(name).saturating_sub(first);
-        LineStyle {
-            color: COLORS[color % COLORS.len()],
-            dash: Dash::ALL[variant % Dash::ALL.len()],
-            marker: Marker::ALL[(color + variant) % Marker::ALL.len()],
-        }
+        const NONE: LineStyle = LineStyle { color: COLORS[0], dash: Dash::Solid, marker: Marker::Circle };
+        self.0.get(name).copied().unwrap_or(NONE)
     }
 }
 
-/// The name without parameters.
-fn mechanism(name: &str) -> &str {
-    name.split([':', ' ']).next().unwrap_or(name)
+/// How often each of `N` choices is taken: in each picture, and in all.
+struct Taken<const N: usize> {
+    pictures: Vec<[usize; N]>,
+    all: [usize; N],
+}
+
+impl<const N: usize> Taken<N> {
+    fn of(pictures: usize) -> Self {
+        Self { pictures: vec![[0; N]; pictures], all: [0; N] }
+    }
+
+    /// Takes for what is drawn in `places` what is taken least there, then least in all, then the next from `wanted` on; `None`
+    /// for what is drawn nowhere.
+    fn take(&mut self, places: &BTreeSet<usize>, wanted: usize) -> Option<usize> {
+        let often = |choice: &usize| {
+            let there: usize = places.iter().map(|place| self.pictures[*place][*choice]).sum();
+            (there, self.all[*choice])
+        };
+        let choice =
+            (0..N).map(|step| (wanted + step) % N).min_by_key(often).filter(|_| !places.is_empty())?;
+        places.iter().for_each(|place| self.pictures[*place][choice] += 1);
+        self.all[choice] += 1;
+        Some(choice)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn series(mechanism: &str, name: &str) -> Series {
+        Series { mechanism: mechanism.to_owned(), name: name.to_owned() }
+    }
+
+    fn alone<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Series> {
+        names.into_iter().map(|name| series(name, name)).collect()
+    }
+
     #[test]
     fn a_mechanism_has_one_colour_and_its_variants_differ() {
-        let styles = LineStyles::of(["shm-ring:wait=spin", "pipe", "shm-ring", "shm-ring:wait=futex"]);
+        let rings = ["shm-ring:wait=spin", "shm-ring", "shm-ring:wait=futex"];
+        let rings = rings.map(|name| series("shm-ring", name));
+        let styles = LineStyles::of(&[], &[[&rings[..], &alone(["pipe"])].concat()]);
         let [ring, spin, pipe] = ["shm-ring", "shm-ring:wait=spin", "pipe"].map(|name| styles.style(name));
         assert_eq!(ring.color, spin.color);
         assert_ne!((ring.dash, ring.marker), (spin.dash, spin.marker));
@@ -185,23 +203,32 @@ mod tests {
     }
 
     #[test]
+    fn mechanisms_have_colours_in_the_order_that_is_given() {
+        let pictures = [alone(["tcp", "pipe"]), alone(["udp", "tcp"])];
+        let first = ["null", "pipe", "udp"].map(str::to_owned);
+        let styles = LineStyles::of(&first, &pictures);
+        assert_eq!(
+            ["pipe", "udp", "tcp"].map(|name| styles.style(name).color),
+            [COLORS[0], COLORS[1], COLORS[2]]
+        );
+    }
+
+    #[test]
     fn what_stands_together_differs_in_colour() {
-        let first = ["pipe", "fifo", "tcp", "udp", "shm-ring", "unix-stream", "unix-dgram", "eventfd"];
-        let styles = LineStyles::of(first.into_iter().chain(["a", "b", "c", "tcp", "memcpy", "syscall"]));
-        let colors: BTreeSet<&str> = first.iter().map(|name| styles.style(name).color).collect();
-        assert_eq!(colors.len(), first.len());
+        let many: Vec<String> = (0..13).map(|nth| format!("mechanism {nth}")).collect();
+        let many = alone(many.iter().map(String::as_str));
+        let figure = [&many[..1], &many[8..], &alone(["shared memory, POSIX semaphores"])].concat();
+        let styles = LineStyles::of(&[], &[many, figure.clone()]);
+        let colors: BTreeSet<&str> = figure.iter().map(|series| styles.style(&series.name).color).collect();
+        assert_eq!(colors.len(), figure.len(), "{colors:?}");
     }
 
     #[test]
     fn lines_of_one_figure_differ_in_colour_and_without_it() {
-        let semaphores =
-            ["pipe", "shared memory, System V semaphores", "shared memory, POSIX semaphores", "pipe"];
-        let [pipe, sysv, posix, published] = lines(semaphores)[..] else { panic!() };
-        assert!(sysv.color != posix.color && sysv.marker != posix.marker && pipe.color != sysv.color);
-        assert_eq!(pipe, published);
-
         let names: Vec<String> = (0..35).map(|nth| format!("line {nth}")).collect();
-        let styles = lines(names.iter().map(String::as_str));
+        let before = alone(["pipe", "tcp", "udp"]);
+        let styles = LineStyles::of(&[], &[before, alone(names.iter().map(String::as_str))]);
+        let styles: Vec<LineStyle> = names.iter().map(|name| styles.style(name)).collect();
         for (at, style) in styles.iter().enumerate() {
             for other in &styles[..at] {
                 assert_ne!((style.dash, style.marker), (other.dash, other.marker), "in black and white");

@@ -151,7 +151,7 @@ proptest! {
             prop_assert!(columns(line) <= width.max(80), "{} columns: {line}", columns(line));
         }
         for drawing in drawings(&results, None).unwrap_or_default() {
-            let svg = crate::svg(&drawing.chart);
+            let svg = crate::svg(&drawing);
             prop_assert!(!svg.contains("<script") && !svg.contains("<img"), "{}", svg);
             prop_assert!(drawing.file_name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
         }

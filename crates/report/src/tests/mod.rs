@@ -1,5 +1,6 @@
 //! What the tests of several forms share.
 
+mod colors;
 mod comparison;
 mod computes_nothing;
 mod forms;

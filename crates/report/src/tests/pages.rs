@@ -72,9 +72,9 @@ fn figures_are_of_the_metric_asked_for_and_have_names_for_files() {
     assert!(crate::drawings(&all, Some("p9")).unwrap_err().remedy.contains("'p99'"));
     assert!(crate::drawings(&all, Some("user")).is_err(), "nothing here has that column");
 
-    let svg = crate::svg(&drawings[0].chart);
+    let svg = crate::svg(&drawings[0]);
     assert!(svg.contains("latency, same-core: p99 by message size") && svg.contains("unix-stream:buffer=8M"));
-    let png = crate::png(&drawings[0].chart).unwrap();
+    let png = crate::png(&drawings[0]).unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 10_000, "{} bytes", png.len());
 }
 
@@ -107,7 +107,7 @@ fn empty_messages_are_in_every_format_and_beside_the_logarithmic_axes() {
     let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
     assert!(names.contains(&"latency-same-core-0-bytes"), "{names:?}");
     for drawing in &drawings {
-        let svg = crate::svg(&drawing.chart);
+        let svg = crate::svg(drawing);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 }
@@ -139,11 +139,11 @@ fn what_has_one_size_or_none_is_drawn_side_by_side() {
     let summary = results.records.iter().find(|record| record.case.spec.to_string() == "pipe:capacity=1M");
     assert_eq!(throughput.rows[1].1, summary.unwrap().summary.as_ref().unwrap().bytes_per_s.unwrap());
 
-    let svg = crate::svg(&drawings[2].chart);
+    let svg = crate::svg(&drawings[2]);
     for words in ["throughput, same-llc, 64K: rate", "pipe:capacity=1M", "2.10 GB/s ±0.4%"] {
         assert!(svg.contains(words), "{words}\n{svg}");
     }
-    let png = crate::png(&drawings[2].chart).unwrap();
+    let png = crate::png(&drawings[2]).unwrap();
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 5_000, "{} bytes", png.len());
 }
 

@@ -26,6 +26,20 @@ pub(crate) fn title(header: &Header) -> String {
     )
 }
 
+/// What the runs are called: the host, with the run's id where two are of one host.
+pub(crate) fn labels(all: &[AnalysedResults<'_>]) -> Vec<String> {
+    let host = |analysed: &AnalysedResults<'_>| match &analysed.results.header.host.name {
+        Fact::Known(name) => clean(name),
+        Fact::Unknown(_) => "unknown host".to_owned(),
+    };
+    let hosts: Vec<String> = all.iter().map(host).collect();
+    let alone = |host: &String| hosts.iter().filter(|other| *other == host).count() == 1;
+    let labels = all.iter().zip(&hosts).map(|(analysed, host)| {
+        if alone(host) { host.clone() } else { format!("{host} ({})", clean(&analysed.results.header.run)) }
+    });
+    labels.collect()
+}
+
 /// The lines under the first, each with its label.
 pub(crate) fn lines(analysed: &AnalysedResults<'_>) -> Vec<(&'static str, String)> {
     let results = analysed.results;
