@@ -796,7 +796,6 @@ function fillStudy(study, run, at) {
 
 function fillWords() {
   const hosts = data.runs.map((run) => run.label);
-  byId('title').textContent = hosts.length > 1 ? `What a message costs: ${hosts.join(' against ')}` : `What a message costs on ${hosts[0]}`;
   for (const run of data.runs) {
     const lead = run.head.filter(([label]) => ['host', 'run'].includes(label)).map(([, text]) => make('p', { className: 'quiet' }, text));
     const notices = run.notices.map((text) => make('li', { className: 'notice' }, text));
@@ -812,7 +811,6 @@ function fillWords() {
   }
   byId('missing').hidden = data.runs.every((run) => run.missing.length === 0);
   byId('notes').replaceWith(Object.assign(definitions([...meanings]), { id: 'notes' }));
-  byId('command').textContent = data.command;
 }
 
 // The page ------------------------------------------------------------------------------------------------------

@@ -40,7 +40,8 @@ pub fn html(
     metric: Option<&str>,
     command: &[String],
 ) -> Result<String, Invalid> {
-    let data = Data::of(all, metric.map(parse_metric).transpose()?, command);
+    let labels = labels(all);
+    let data = Data::of(all, metric.map(parse_metric).transpose()?, &labels);
     if let Some(metric) = &data.metric
         && !data.columns().contains(metric.as_str())
     {
@@ -49,14 +50,24 @@ pub fn html(
     let json = serde_json::to_string(&data).unwrap_or_default();
     Ok(filled(TEMPLATE, |name| match name {
         "policy" => policy(),
-        "title" => escape(&data.title),
+        "title" => escape(&format!("ipcmark: {}", labels.join(", "))),
         "style" => STYLE.to_owned(),
+        "heading" => escape(&heading(&labels)),
+        "command" => escape(&shell_words(command)),
         "answer" => answer(all, metric),
         "data" => inert(&json),
         "library" => LIBRARY.to_owned(),
         "script" => SCRIPT.to_owned(),
         _ => String::new(),
     }))
+}
+
+/// What stands above all.
+fn heading(labels: &[String]) -> String {
+    match labels {
+        [one] => format!("What a message costs on {one}"),
+        _ => format!("What a message costs: {}", labels.join(" against ")),
+    }
 }
 
 /// What the page may do: run the two scripts, be styled, and hold pictures that it makes itself.
@@ -82,8 +93,6 @@ fn inert(json: &str) -> String {
 /// All that the script needs.
 #[derive(Serialize)]
 struct Data {
-    title: String,
-    command: String,
     /// The metric that charts start with, if one was asked for.
     metric: Option<String>,
     quantiles: [f64; PERCENTILES.len()],
@@ -156,25 +165,23 @@ struct RowData {
 }
 
 impl Data {
-    fn of(all: &[AnalysedResults<'_>], metric: Option<String>, command: &[String]) -> Self {
+    /// The data of `all`, which are called by their `labels`.
+    fn of(all: &[AnalysedResults<'_>], metric: Option<String>, labels: &[String]) -> Self {
         let sheets: Vec<Sheet> = all.iter().map(sheet).collect();
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
         let names: BTreeSet<String> = rows.map(|row| row.name.clone()).collect();
         let names: Vec<String> = names.into_iter().collect();
         let styles = line_styles(all);
-        let labels = labels(all);
         let studies =
             labels.iter().zip(all).filter_map(|(label, of)| Some((label.as_str(), of.study.as_ref()?)));
         let overlays = overlaid(&studies.collect::<Vec<_>>());
-        let runs = all.iter().zip(sheets).zip(&labels);
+        let runs = all.iter().zip(sheets).zip(labels);
         let runs = runs.map(|((results, sheet), label)| run(results, sheet, label, &names, &styles));
         let series = names.iter().map(|name| {
             let style = styles.style(name);
             (name.clone(), style.color, style.dash.name(), style.marker.name(), style.marker.sign())
         });
         Self {
-            title: format!("ipcmark: {}", labels.join(", ")),
-            command: shell_words(command),
             metric,
             quantiles: PERCENTILES,
             series: series.collect(),

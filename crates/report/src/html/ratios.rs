@@ -17,7 +17,7 @@ use maud::{PreEscaped, html};
 use model::units::Percent;
 
 /// Smaller than so, letters cannot be read: the picture is moved under the finger instead.
-const OWN_STYLE: &str = ".ratios { overflow-x: auto; } .ratios svg { display: block; min-width: 34rem; } pre { overflow-x: auto; }";
+const OWN_STYLE: &str = ".ratios { overflow-x: auto; } .ratios svg { display: block; min-width: 34rem; }";
 
 /// As wide as a page shows it.
 const WIDTH: usize = 120;

@@ -30,13 +30,13 @@ pub(crate) struct StudyData {
 }
 
 #[derive(Serialize)]
-struct ConclusionData {
-    claim: String,
+pub(super) struct ConclusionData {
+    pub(super) claim: String,
     /// What the style sheet knows the verdict by.
-    verdict: &'static str,
+    pub(super) verdict: &'static str,
     /// The verdict in words.
-    words: String,
-    evidence: Vec<String>,
+    pub(super) words: String,
+    pub(super) evidence: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -95,7 +95,8 @@ pub(crate) fn data(study: &EvaluatedStudy, styles: &LineStyles) -> StudyData {
     }
 }
 
-fn conclusions(conclusions: &[EvaluatedConclusion]) -> Vec<ConclusionData> {
+/// `conclusions` in words.
+pub(super) fn conclusions(conclusions: &[EvaluatedConclusion]) -> Vec<ConclusionData> {
     let mut said = SaidReasons::default();
     let one = |conclusion: &EvaluatedConclusion| {
         let (name, why) = (conclusion.verdict.name(), conclusion.verdict.why());

@@ -1,6 +1,7 @@
 //! Pages and charts of results.
 
 use super::{PLAIN, bytes, drawings, island, markdown, page, plot, results_with_study, table};
+use crate::text::answer;
 use crate::{Chart, Format, Style, fixture};
 use analysis::analysed::AnalysedResults;
 use model::record::Results;
@@ -29,6 +30,33 @@ fn a_page_is_one_file_that_fetches_nothing() {
     assert!(page.split("src=").skip(1).all(|rest| rest.starts_with("\"data:image/svg+xml;base64,")));
     assert!(page.contains("<noscript>") && page.matches("src=").count() > 2);
     assert!(!page.contains("{{"), "something was not filled in");
+}
+
+/// What stands in `page` outside of its scripts, in words.
+fn without_scripts(page: &str) -> String {
+    let (text, _) = page.split_once("<script").unwrap();
+    let texts = text.split('<').filter_map(|element| Some(element.split_once('>')?.1));
+    let texts = texts.collect::<String>().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    texts.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_page_without_its_scripts_says_everything_once() {
+    let results = results_with_study();
+    let analysed = AnalysedResults::of(&results);
+    let page = page(&results);
+    let said = without_scripts(&page);
+    let answers = answer::fastest(&analysed).into_iter().flat_map(|(_, places)| places);
+    let answers: Vec<String> = answers.map(|(_, what)| what).chain(answer::of_host(&analysed)).collect();
+    assert!(answers.len() > 4, "{answers:?}");
+    let others =
+        ["Large messages take longer", "What a message costs on vm-1", "Made by ipcmark", "too close"];
+    for text in answers.iter().map(String::as_str).chain(others) {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(said.matches(&text).count(), 1, "{text}:\n{said}");
+    }
+    let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what}: {page}"));
+    assert!(at("The answer") < at("<noscript><section>") && at("<img") < at("Large messages take longer"));
 }
 
 #[test]

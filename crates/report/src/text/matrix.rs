@@ -38,6 +38,27 @@ type Marks = HashMap<usize, char>;
 /// `results` in short.
 pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
     let style = &style.for_matrices();
+    let parts = [
+        answer(results, style),
+        conclusions(results, style),
+        values(results, style),
+        of_host(results).iter().flat_map(|text| wrap(text, style.width, "", INDENT)).collect(),
+    ];
+    text(&parts.concat())
+}
+
+/// The same without the answer, what was concluded and what the values are worth.
+pub(crate) fn values_alone(results: &AnalysedResults<'_>, style: &Style) -> String {
+    text(&values(results, &style.for_matrices()))
+}
+
+/// `lines` as text, of which the first has no line before it.
+fn text(lines: &[String]) -> String {
+    finish(lines).trim_start_matches('\n').to_owned()
+}
+
+/// The matrices, what was not measured, and what the marks mean.
+fn values(results: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let marks = marks_of(results);
     let mut groups: BTreeMap<Common, Vec<Numbered<'_>>> = BTreeMap::new();
     for (at, analysed) in results.records.iter().enumerate().filter(|(_, analysed)| !analysed.record.floor) {
@@ -56,15 +77,11 @@ pub fn matrix(results: &AnalysedResults<'_>, style: &Style) -> String {
             false => matrix.lay_out(matrix.name_width(style), style),
         });
     let parts = [
-        answer(results, style),
-        conclusions(results, style),
         laid_out.collect(),
         section("Not measured", unmeasured(results, style), style),
         footnotes(results, &matrices, style),
-        of_host(results).iter().flat_map(|text| wrap(text, style.width, "", INDENT)).collect(),
     ];
-    // The first part has no line before it.
-    finish(&parts.concat()).trim_start_matches('\n').to_owned()
+    parts.concat()
 }
 
 /// Leaves out of a suite what measures the instrument itself, where there is anything else. Who asked for it by name sees it, and so

@@ -471,3 +471,40 @@ fn the_page_fits_a_phone_and_paper() {
     keep("print.pdf", &pdf);
     assert_clean(&mut browser);
 }
+
+/// Slow: it opens a browser.
+#[test]
+fn without_scripts_the_page_says_its_answer_once_and_fits() {
+    let Some(mut browser) = browser() else { return };
+    let (hosts, study) = (two_hosts(), study::study());
+    let claim = study.conclusions[0].claim.clone();
+    let page = Page::of(&[with_study(&hosts[0], study), AnalysedResults::of(&hosts[1])]);
+    browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
+    for (width, mobile) in [(1280, false), (390, true)] {
+        browser.show_as(width, 900, mobile, "light");
+        browser.open(&page.path());
+        assert_clean(&mut browser);
+        let wide = browser.evaluate("document.documentElement.scrollWidth");
+        assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} at {width}");
+        let moved =
+            "[...document.querySelectorAll('pre, img')].filter((e) => e.scrollWidth > e.clientWidth).length";
+        assert_eq!(browser.evaluate(moved), 0, "at {width}");
+        let shown = browser.evaluate("document.body.innerText");
+        let shown = shown.as_str().unwrap();
+        for once in ["The answer of vm-1", "The answer of metal-2", "What it costs", &claim] {
+            assert_eq!(shown.matches(once).count(), 1, "{once}:\n{shown}");
+        }
+        assert_eq!(shown.matches("Fastest round trip").count(), 2, "one of each run:\n{shown}");
+        // Nothing is there that only a script would fill.
+        let empty = "[...document.querySelectorAll('section, button, select, h1, h2')].filter((e) => e.checkVisibility() && !e.innerText.trim()).length";
+        assert_eq!(browser.evaluate(empty), 0);
+        assert_eq!(browser.evaluate("document.querySelectorAll('button, select').length > 0"), true);
+        assert_eq!(
+            browser.evaluate(
+                "[...document.querySelectorAll('button, select')].some((e) => e.checkVisibility())"
+            ),
+            false
+        );
+        keep(&format!("without-scripts-{width}.png"), &browser.screenshot());
+    }
+}
