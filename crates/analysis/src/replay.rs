@@ -6,7 +6,7 @@ use crate::stats::mean;
 use model::Scenario;
 use model::elsewhere::Elsewhere;
 use model::record::Setting;
-use model::scenario::{Begin, Behaviour, FlowTotals, HeldBack, Mix, RecordedFlow};
+use model::scenario::{Begin, Behaviour, Flow, FlowTotals, HeldBack, Mix, RecordedFlow};
 use model::units::Nanoseconds;
 use serde::Serialize;
 
@@ -62,9 +62,11 @@ pub struct ReplayedFlow {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayPace {
+    /// When the one before is over: the program slept for less than 1% of the time between them.
+    BackToBack,
     /// When the one before is over, and the sender has slept as long as the program did.
     Closed {
-        /// How long, in the mean; 0 where the program did not sleep.
+        /// How long, in the mean.
         thought_ns: f64,
     },
     /// When they are due.
@@ -92,6 +94,27 @@ pub struct RecordedBeside {
     /// How long, and how often, it waited for acknowledgements, as nothing does but TCP; absent where it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
+}
+
+impl ReplayPace {
+    /// That of `flow` of `scenario`.
+    fn of(scenario: &Scenario, flow: &Flow) -> Self {
+        /// Less of the time between two messages is no pause.
+        const LEAST: f64 = 0.01;
+        let per_s = flow.recorded.as_ref().map(|recorded| recorded.per_s);
+        match &flow.begin {
+            Begin::Closed { think_time } => {
+                let thought_ns = think_time.mean();
+                let is_pause = match per_s {
+                    Some(per_s) => thought_ns * per_s / 1e9 >= LEAST,
+                    None => thought_ns > 0.0,
+                };
+                if is_pause { Self::Closed { thought_ns } } else { Self::BackToBack }
+            }
+            Begin::Open(_) => Self::AtRate,
+            Begin::After { flow, .. } => Self::After(scenario.flows[*flow].name.clone()),
+        }
+    }
 }
 
 /// Whether a replay had as many messages a second as the program.
@@ -220,11 +243,7 @@ impl AnalysedReplay {
                 median_ns: quantile(0.5),
                 p99_ns: quantile(0.99),
                 settings: total.settings.clone(),
-                pace: match &of.begin {
-                    Begin::Closed { think_time } => ReplayPace::Closed { thought_ns: think_time.mean() },
-                    Begin::Open(_) => ReplayPace::AtRate,
-                    Begin::After { flow, .. } => ReplayPace::After(scenario.flows[*flow].name.clone()),
-                },
+                pace: ReplayPace::of(scenario, of),
                 recorded: of.recorded.as_ref().map(|recorded| RecordedBeside::beside(recorded, per_s)),
             }
         };
@@ -316,7 +335,10 @@ fn mean_of_means(trials: impl Iterator<Item = Vec<f64>>) -> Option<MeanEstimate>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::card::{Card, CardKind};
     use model::scenario::{FlowBehaviour, ProcessBehaviour};
+    use model::testing::cards::card;
+    use model::workload::Workload;
 
     fn slice(per_s: f64) -> Behaviour {
         let flow = FlowBehaviour { per_s, round_trip_ns: (per_s > 0.0).then(|| 1e9 / per_s) };
@@ -374,6 +396,27 @@ mod tests {
         // Nothing was recorded of a flow that had no message, nor is there a rate without a slice.
         assert_eq!(RecordedBeside::beside(&recorded(0.0), known).rate_ratio, None);
         assert_eq!(RecordedBeside::beside(&recorded(1000.0), None).rate_ratio, None);
+    }
+
+    #[test]
+    fn a_pause_that_hardly_takes_time_is_none() {
+        const CARDS: &[Card] = &[card("pipe", CardKind::Mechanism, &[Workload::Latency], true)];
+        let pace = |begin: &str, seen: &str| {
+            let text = format!(
+                "name = \"n\"\n[[process]]\nname = \"a\"\n[[process]]\nname = \"b\"\n[[process]]\nname = \"c\"\n\
+                 [[flow]]\nname = \"asks\"\nfrom = \"a\"\nto = \"b\"\nmechanism = \"pipe\"\nsize = \"1\"\nreply = \"1\"\n\
+                 [[flow]]\nname = \"f\"\nfrom = \"b\"\nto = \"c\"\nmechanism = \"pipe\"\nsize = \"1\"\nreply = \"1\"\n{begin}\n{seen}"
+            );
+            let scenario = Scenario::parse(&text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
+            ReplayPace::of(&scenario, &scenario.flows[1])
+        };
+        let seen = "[flow.recorded]\nmessages = 9\nper_s = 10000.0\nclient_waited = 0.1\nserver_waited = 0.1\npartial_reads = 0.0";
+        assert_eq!(pace("think_time = \"900ns\"", seen), ReplayPace::BackToBack);
+        assert_eq!(pace("think_time = \"900ns\"", ""), ReplayPace::Closed { thought_ns: 900.0 });
+        assert_eq!(pace("think_time = \"20us\"", seen), ReplayPace::Closed { thought_ns: 20_000.0 });
+        assert_eq!(pace("", ""), ReplayPace::BackToBack);
+        assert_eq!(pace("rate = \"1k\"", seen), ReplayPace::AtRate);
+        assert_eq!(pace("after = \"asks\"", seen), ReplayPace::After("asks".to_owned()));
     }
 
     #[test]

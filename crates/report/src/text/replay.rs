@@ -123,13 +123,13 @@ fn rates(flow: &ReplayedFlow, recorded: &RecordedBeside) -> String {
 fn pace(flow: &ReplayedFlow) -> String {
     let name = clean(&flow.name);
     match &flow.pace {
-        ReplayPace::Closed { thought_ns } if *thought_ns > 0.0 => {
+        ReplayPace::Closed { thought_ns } => {
             let thought = time(*thought_ns).unwrap_or_default();
             format!(
                 "Each {name} begins when the one before is over and the sender has slept as the program did, {thought} in the mean."
             )
         }
-        ReplayPace::Closed { .. } => {
+        ReplayPace::BackToBack => {
             format!("Each {name} begins when the one before is over: the program did not sleep between them.")
         }
         ReplayPace::AtRate => format!("Each {name} begins when it is due, not when the one before is over."),
@@ -270,7 +270,7 @@ mod tests {
             median_ns: None,
             p99_ns: None,
             settings: vec![small],
-            pace: ReplayPace::Closed { thought_ns: 0.0 },
+            pace: ReplayPace::BackToBack,
             recorded: Some(recorded),
         };
         AnalysedReplay {
@@ -299,7 +299,7 @@ mod tests {
                 .map(|line| format!("{line}\n"))
                 .collect::<String>()
         };
-        insta::assert_snapshot!(of(3.0, KeptPace::Faster, ReplayPace::Closed { thought_ns: 0.0 }), @r"
+        insta::assert_snapshot!(of(3.0, KeptPace::Faster, ReplayPace::BackToBack), @r"
         two
           ask over tcp: replayed at 72.0/s ±4.2%, the program was recorded at 24.0/s:
             3.00 times as many (2.88 to 3.12).
