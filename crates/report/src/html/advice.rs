@@ -24,7 +24,7 @@ pub fn advice_html(answers: &[(Option<String>, Recommendation)], command: &[Stri
                 @if let Some(wait) = own_wait(answer) { p { (wait) } }
                 p { strong { (sentence(answer)) } }
                 @if !answer.ranked.is_empty() {
-                    img alt="what is optimised against CPU time" src=(picture(answer));
+                    img.picture alt="what is optimised against CPU time" src=(picture(answer));
                 }
                 pre { (advice(None, answer, &Style::default())) }
             }
