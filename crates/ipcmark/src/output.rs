@@ -92,9 +92,23 @@ pub fn give_answer(
     document: &impl Serialize,
     rows: &[&str],
 ) -> Result<(), Error> {
-    // It is kept even if whoever reads the text closes it early.
-    keep_answer(options, document)?;
-    show_answer(options.printed.format, text, document, rows)
+    // It is kept even if whoever reads the text closes it early, and the text is printed even if it cannot be kept.
+    let kept = keep_answer(options, document);
+    show_answer(options.printed.format, text, document, rows)?;
+    kept
+}
+
+/// The same, with the page that `html` makes, if one is asked for.
+pub fn give_answer_and_page(
+    options: &AnswerOptions,
+    html: impl FnOnce(&[String]) -> String,
+    text: &str,
+    document: &impl Serialize,
+    rows: &[&str],
+) -> Result<(), Error> {
+    let made = write_page(&options.page, html);
+    give_answer(options, text, document, rows)?;
+    made
 }
 
 /// Keeps the document of an answer in the file that `options` name, if they name one.

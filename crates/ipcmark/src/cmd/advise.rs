@@ -35,7 +35,9 @@ pub fn run(arguments: AdviseArguments) -> Result<Exit, Error> {
     }
     let json = |(flow, answer): &(Option<String>, Recommendation)| serde_json::json!({ "flow": flow, "advice": answer });
     let document = answers.iter().map(json).collect::<serde_json::Value>();
-    keep_answer(&request.answer, &document)?;
+    // Files are made even if whoever reads the text closes it early, and the text is printed even if they cannot be made.
+    let kept = keep_answer(&request.answer, &document);
+    let made = write_page(&request.answer.page, |command| report::advice_html(&answers, command));
     if !is_table {
         let texts = answers.iter().map(|(flow, answer)| report::advice(flow.as_deref(), answer, &style()));
         let rows = ["advice", "ranked"];
@@ -44,7 +46,7 @@ pub fn run(arguments: AdviseArguments) -> Result<Exit, Error> {
     if let (Some(path), [(_, answer)]) = (&request.svg, answers.as_slice()) {
         derived_file::write(path, report::advice_svg(answer).as_bytes(), existing)?;
     }
-    write_page(&request.answer.page, |command| report::advice_html(&answers, command))?;
+    kept.and(made)?;
     Ok(match () {
         () if session.is_stopped() => Exit::Interrupted,
         () if answers.iter().any(|(_, answer)| answer.ranked.is_empty()) => Exit::CaseFailed,

@@ -2,7 +2,7 @@
 
 use crate::cli::{AnswerOptions, CompareArguments, UndecidedOption};
 use crate::exit::{Error, Exit};
-use crate::output::{check_files, give_answer, style, write_page};
+use crate::output::{check_files, give_answer, give_answer_and_page, style};
 use crate::planning::{nothing_left, plan_with, requested};
 use crate::progress::{Doing, Progress};
 use crate::request::{CompareRequest, GateRequest, RatioRequest, Sides};
@@ -41,8 +41,9 @@ fn compare_files([before, after]: &[Vec<PathBuf>; 2], request: &CompareRequest) 
         paths.iter().map(|path| results_file::read(path)).collect()
     };
     let comparison = analysis::compare::compare(&read(before)?, &read(after)?, ComparisonOptions::default());
-    write_page(&request.answer.page, |command| report::comparison_html(&comparison, command))?;
-    give_answer(&request.answer, &report::comparison(&comparison, &style()), &comparison, &["cases"])?;
+    let page = |command: &[String]| report::comparison_html(&comparison, command);
+    let text = report::comparison(&comparison, &style());
+    give_answer_and_page(&request.answer, page, &text, &comparison, &["cases"])?;
     Ok(request.gate.map_or(Exit::Success, |limit| limit.exit(gate(&comparison, limit.above))))
 }
 
@@ -83,8 +84,8 @@ fn judge(
         compared.addresses_by_chance.clone_from(&by_chance);
     }
     let text = report::paired(&compared, request.margin, &style()) + &address_note(by_chance.as_deref());
-    write_page(&whole.answer.page, |command| report::paired_html(&compared, request.margin, command))?;
-    give_answer(&whole.answer, &text, &compared, &[])?;
+    let page = |command: &[String]| report::paired_html(&compared, request.margin, command);
+    give_answer_and_page(&whole.answer, page, &text, &compared, &[])?;
     Ok(whole.gate.map_or(Exit::Success, |limit| limit.exit(gate_paired(&compared, limit.above))))
 }
 

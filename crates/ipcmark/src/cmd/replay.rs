@@ -2,7 +2,7 @@
 
 use crate::cli::ReplayArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{check_files, command, give_answer, style, write_page};
+use crate::output::{check_files, command, give_answer_and_page, style};
 use crate::replay_failure::failure;
 use crate::scenario_file::{exchanged, read};
 use crate::session::RunSession;
@@ -41,8 +41,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
     };
     match ended {
         Ok((text, page, document, has_measured)) => {
-            write_page(&arguments.answer.page, |_| page)?;
-            give_answer(&arguments.answer, &text, &document, &["flows"])?;
+            give_answer_and_page(&arguments.answer, |_| page, &text, &document, &["flows"])?;
             if !has_measured && !session.is_stopped() {
                 let answer = "no message went in the time that was measured";
                 return Err(Failure::new("replay", "the scenario", answer, "give it more --time").into());

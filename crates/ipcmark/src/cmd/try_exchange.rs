@@ -2,7 +2,7 @@
 
 use crate::cli::TryArguments;
 use crate::exit::{Error, Exit};
-use crate::output::{check_files, give_answer, style, write_page};
+use crate::output::{check_files, give_answer_and_page, style};
 use crate::progress::{Doing, Progress};
 use crate::session::watch_signals;
 use crate::try_metric::{measures, values};
@@ -71,8 +71,8 @@ pub fn run(arguments: TryArguments) -> Result<Exit, Error> {
     }
     if !trying.starts.is_empty() {
         let tried = trying.tried();
-        write_page(&answer.page, |command| report::tried_html(&tried, command))?;
-        give_answer(&answer, &report::tried(&tried, &style()), &tried, &["variants"])?;
+        let page = |command: &[String]| report::tried_html(&tried, command);
+        give_answer_and_page(&answer, page, &report::tried(&tried, &style()), &tried, &["variants"])?;
     }
     match ended {
         Ok(()) => Ok(Exit::Success),

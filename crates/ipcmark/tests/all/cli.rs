@@ -402,6 +402,11 @@ fn an_answer_is_kept_as_json_beside_what_is_printed() {
     assert_eq!(kept, json.out);
     let said = run(&mut place.ipcmark(arguments)).expect(2);
     assert!(said.err.contains("answer.json exists") && said.out.is_empty(), "{said}");
+    // What cannot be kept is printed all the same.
+    for option in ["-o", "--html"] {
+        let said = run(&mut place.ipcmark(["compare", "a.jsonl", "b.jsonl", option, "/dev/full"])).expect(1);
+        assert!(said.out == printed.out && said.err.contains("/dev/full"), "{said}");
+    }
 }
 
 #[test]
