@@ -10,6 +10,7 @@
 //! Trials with probes have rounds of their own: all cases and probes share them, and no trial without probes does.
 
 use super::formula_value::{is_product, is_ratio, is_sampled, value};
+use super::missing::Missing;
 use super::select::{At, Operand, Round, Selector};
 use crate::interval::{CONFIDENCE, MeanError, over_trials, ratio_over_trials};
 use crate::run::RunModel;
@@ -43,7 +44,7 @@ pub(super) fn measure(
     measure: &Measure,
     at: At,
     confidence: f64,
-) -> Result<Number, String> {
+) -> Result<Number, Missing> {
     let formula = &measure.formula;
     match measure.kind {
         MeasureKind::Value => formula_number(selector, formula, at, confidence),
@@ -58,7 +59,7 @@ pub(super) fn formula_number(
     formula: &Formula,
     at: At,
     confidence: f64,
-) -> Result<Number, String> {
+) -> Result<Number, Missing> {
     number(selector, &[(formula, at)], is_ratio(formula), confidence)
 }
 
@@ -68,7 +69,7 @@ pub(super) fn ratio(
     a: (&Formula, At),
     b: (&Formula, At),
     confidence: f64,
-) -> Result<Number, String> {
+) -> Result<Number, Missing> {
     number(selector, &[a, b], true, confidence)
 }
 
@@ -78,7 +79,7 @@ fn number(
     parts: &[(&Formula, At)],
     is_ratio: bool,
     confidence: f64,
-) -> Result<Number, String> {
+) -> Result<Number, Missing> {
     let metrics =
         parts.iter().flat_map(|(formula, at)| formula.metrics().into_iter().map(|of_case| (of_case, *at)));
     let operands =
@@ -233,13 +234,13 @@ impl Combination<'_> {
         trials.into_values().collect()
     }
 
-    fn why_no_value(&self) -> String {
+    fn why_no_value(&self) -> Missing {
         let empty = self.operands.iter().find(|operand| operand.in_all().is_none());
         let Some(operand) = empty.or(self.operands.first()) else {
-            return "the formula has no value".to_owned();
+            return Missing::host("the formula has no value");
         };
         let reason = operand.absence().unwrap_or_else(|| format!("it has no {}", operand.of_case.metric));
-        format!("{}: {reason}", operand.record.case)
+        Missing::host(format!("{}: {reason}", operand.record.case))
     }
 }
 
@@ -257,13 +258,18 @@ fn jackknife(whole: f64, without: &[f64], confidence: f64) -> Option<(f64, f64)>
 }
 
 /// The size at which `formula` is best. Its interval reaches over the sizes that cannot be distinguished from it.
-fn peak(selector: &Selector<'_>, formula: &Formula, confidence: f64) -> Result<Number, String> {
+fn peak(selector: &Selector<'_>, formula: &Formula, confidence: f64) -> Result<Number, Missing> {
     let is_rate = formula.unit().is_ok_and(|unit| unit == Unit::BytesPerS);
     let values = over_sizes(selector, formula)?;
     let better = |a: &(Size, f64), b: &(Size, f64)| {
         if is_rate { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) }
     };
-    let best = values.iter().copied().max_by(better).ok_or("there is nothing to choose from")?.0;
+    let best = values
+        .iter()
+        .copied()
+        .max_by(better)
+        .ok_or_else(|| Missing::host("there is nothing to choose from"))?
+        .0;
     let mut equals = vec![best];
     let mut is_known = true;
     for &(size, _) in values.iter().filter(|(size, _)| *size != best) {
@@ -285,9 +291,9 @@ fn flat(
     formula: &Formula,
     within: Percent,
     confidence: f64,
-) -> Result<Number, String> {
+) -> Result<Number, Missing> {
     let values = over_sizes(selector, formula)?;
-    let smallest = values.first().ok_or("there is nothing to start from")?.0;
+    let smallest = values.first().ok_or_else(|| Missing::host("there is nothing to start from"))?.0;
     let most = 1.0 + within.0;
     // The largest sizes before which all are within: surely, by the median, and possibly.
     let mut reached = [Some(smallest); 3];
@@ -311,7 +317,7 @@ fn flat(
 }
 
 /// The values of `formula` at each size that has one.
-fn over_sizes(selector: &Selector<'_>, formula: &Formula) -> Result<Vec<(Size, f64)>, String> {
+fn over_sizes(selector: &Selector<'_>, formula: &Formula) -> Result<Vec<(Size, f64)>, Missing> {
     let (sizes, missing) = selector.sizes(formula)?;
     let values = sizes.into_iter().filter_map(|size| {
         let number = formula_number(selector, formula, At::Size(size), CONFIDENCE).ok()?;
@@ -319,7 +325,8 @@ fn over_sizes(selector: &Selector<'_>, formula: &Formula) -> Result<Vec<(Size, f
     });
     let values: Vec<_> = values.collect();
     if values.is_empty() {
-        Err(missing.into_iter().next().map_or_else(|| "no size was measured".to_owned(), |(_, why)| why))
+        let none = || Missing::not_asked("no size was measured");
+        Err(missing.into_iter().next().map_or_else(none, |(_, why)| why))
     } else {
         Ok(values)
     }

@@ -235,20 +235,37 @@ pub enum StudyVerdict {
     Holds,
     /// They lie wholly elsewhere.
     DoesNotHold,
-    /// They straddle the border, or there are too few trials for intervals; the evidence says which.
-    Undecided,
-    /// What it is about was not measured here: why.
-    NotMeasured(String),
+    /// The intervals straddle the border, there are too few trials for them, or the run ended before a case; the evidence
+    /// says which.
+    NotTestedLongEnough,
+    /// The run was not asked for what it is about: for what.
+    NotAskedFor(String),
+    /// What it is about cannot be measured on this host as it is: why.
+    CannotBeMeasured(String),
 }
 
 impl StudyVerdict {
+    /// The names of all, in the order in which they are counted.
+    pub const NAMES: [&'static str; 5] =
+        ["holds", "does not hold", "not tested long enough", "not asked for", "cannot be measured here"];
+
     /// It in words.
     pub fn name(&self) -> &'static str {
+        let at = match self {
+            StudyVerdict::Holds => 0,
+            StudyVerdict::DoesNotHold => 1,
+            StudyVerdict::NotTestedLongEnough => 2,
+            StudyVerdict::NotAskedFor(_) => 3,
+            StudyVerdict::CannotBeMeasured(_) => 4,
+        };
+        Self::NAMES[at]
+    }
+
+    /// Why there is nothing to judge, where that is so.
+    pub fn why(&self) -> Option<&String> {
         match self {
-            StudyVerdict::Holds => "holds",
-            StudyVerdict::DoesNotHold => "does not hold",
-            StudyVerdict::Undecided => "undecided",
-            StudyVerdict::NotMeasured(_) => "not measured",
+            StudyVerdict::NotAskedFor(why) | StudyVerdict::CannotBeMeasured(why) => Some(why),
+            StudyVerdict::Holds | StudyVerdict::DoesNotHold | StudyVerdict::NotTestedLongEnough => None,
         }
     }
 }

@@ -115,7 +115,7 @@ fn points(
     let places: Vec<At> = match over {
         FigureX::Size => {
             let (sizes, not_measured) = selector.sizes(formula)?;
-            let not_measured = grouped(not_measured.into_iter().map(|(_, why)| why).collect());
+            let not_measured = grouped(not_measured.into_iter().map(|(_, why)| why.why).collect());
             not_measured.into_iter().for_each(|why| note_once(missing, why));
             sizes.into_iter().map(At::Size).collect()
         }
@@ -127,7 +127,7 @@ fn points(
         let (At::Size(Size(x)) | At::Returned(x)) = at else { continue };
         match formula_number(selector, formula, at, CONFIDENCE) {
             Ok(number) => points.push(FigurePoint { x: x as f64, y: number.estimate }),
-            Err(why) => without_value.push(why),
+            Err(missing) => without_value.push(missing.why),
         }
     }
     let mut without_value = grouped(without_value).into_iter();

@@ -8,6 +8,7 @@
 use super::estimate::{Number, formula_number, measure};
 use super::evaluated::{EvaluatedConclusion, EvaluatedTest, StudyVerdict, TestedNumber};
 use super::longer::{Lack, sentence};
+use super::missing::{Cause, Missing};
 use super::select::{At, Selector};
 use super::words::{grouped, note_once, with_interval};
 use crate::interval::{CONFIDENCE, FEWEST_TRIALS};
@@ -19,7 +20,7 @@ use model::units::{Size, Unit};
 /// The numbers of a test, as they are shown, and why others are missing.
 struct TestNumbers {
     known: Vec<(At, Number)>,
-    missing: Vec<String>,
+    missing: Vec<Missing>,
 }
 
 /// `conclusion` with its verdict and what that stands on.
@@ -32,11 +33,11 @@ pub(super) fn conclusion(selector: &Selector<'_>, conclusion: &StudyConclusion) 
     let (tests, verdicts): (Vec<EvaluatedTest>, Vec<StudyVerdict>) =
         tests.map(|(test, numbers)| evaluated_test(selector, test, numbers, count, &mut lacks)).unzip();
     let verdict = match &conclusion.absent {
-        Some(why) => StudyVerdict::NotMeasured(why.clone()),
+        Some(why) => StudyVerdict::CannotBeMeasured(why.clone()),
         None => verdict_of_all(&verdicts),
     };
     let longer = match verdict {
-        StudyVerdict::Undecided => sentence(selector, &lacks),
+        StudyVerdict::NotTestedLongEnough => sentence(selector, &lacks),
         _ => None,
     };
     EvaluatedConclusion { claim: conclusion.claim.clone(), verdict, tests, longer }
@@ -50,7 +51,7 @@ fn test_numbers(selector: &Selector<'_>, test: &StudyTest) -> TestNumbers {
         Err(why) => return nothing(why),
     };
     let not_measured = not_measured.into_iter().filter(|(size, _)| test.is_of(*size));
-    let mut missing: Vec<String> = not_measured.map(|(_, why)| why).collect();
+    let mut missing: Vec<Missing> = not_measured.map(|(_, why)| why).collect();
     // A size at which a formula is best cannot be told without all of them.
     let without = |size: &Size| formula_number(selector, &test.of.formula, At::Size(*size), CONFIDENCE).err();
     if test.of.kind != MeasureKind::Value
@@ -72,7 +73,7 @@ fn test_numbers(selector: &Selector<'_>, test: &StudyTest) -> TestNumbers {
         }
     }
     if known.is_empty() && missing.is_empty() {
-        missing.push("none of its sizes was asked for in this run".to_owned());
+        missing.push(Missing::not_asked("none of its sizes was asked for in this run"));
     }
     TestNumbers { known, missing }
 }
@@ -84,7 +85,7 @@ fn evaluated_test(
     test: &StudyTest,
     numbers: TestNumbers,
     count: usize,
-    lacks: &mut Vec<Lack>,
+    lacks: &mut Vec<Option<Lack>>,
 ) -> (EvaluatedTest, StudyVerdict) {
     let name = test.name.clone().unwrap_or_else(|| test.of.to_string());
     let unit = test.of.unit().unwrap_or(Unit::Number);
@@ -92,9 +93,10 @@ fn evaluated_test(
     let (mut verdicts, mut refuted, mut doubts) = (Vec::new(), Vec::new(), Vec::new());
     for (at, number) in &numbers.known {
         let Judged { verdict, doubt, lack } = verdict(selector, test, *at, number, count);
-        lacks.extend(lack);
-        if verdict == StudyVerdict::DoesNotHold {
-            refuted.push(*at);
+        match verdict {
+            StudyVerdict::NotTestedLongEnough => lacks.push(lack),
+            StudyVerdict::DoesNotHold => refuted.push(*at),
+            _ => {}
         }
         verdicts.push(verdict);
         doubt.into_iter().for_each(|doubt| note_once(&mut doubts, doubt));
@@ -104,8 +106,11 @@ fn evaluated_test(
     } else if count > 1 {
         words.push(refuted_at(&refuted));
     }
-    verdicts.extend(numbers.missing.first().cloned().map(StudyVerdict::NotMeasured));
-    words.extend(grouped(numbers.missing).into_iter().map(|why| format!("not measured: {why}")));
+    let untried = numbers.missing.iter().filter(|missing| missing.cause == Cause::Time);
+    lacks.extend(untried.map(|_| Lack::of_untried(&test.of, selector.results)));
+    verdicts.extend(numbers.missing.iter().rev().max_by_key(|missing| missing.cause).map(without));
+    let missing = numbers.missing.into_iter().map(String::from).collect();
+    words.extend(grouped(missing).into_iter().map(|why| format!("not measured: {why}")));
     words.retain(|words| !words.is_empty());
     let tested = |(at, number): &(At, Number)| TestedNumber {
         size_bytes: if let At::Size(size) = at { Some(*size) } else { None },
@@ -129,7 +134,7 @@ struct Judged {
     verdict: StudyVerdict,
     /// Why nothing follows, where that is not plain to see.
     doubt: Option<String>,
-    /// What it lacks to be decided.
+    /// What it lacks to be decided, where that can be told.
     lack: Option<Lack>,
 }
 
@@ -149,7 +154,7 @@ fn verdict(selector: &Selector<'_>, test: &StudyTest, at: At, shown: &Number, co
         MeasureKind::Value => Lack::of_width(&test.of, judged, (least, most)),
         MeasureKind::Peak | MeasureKind::Flat(_) => None,
     };
-    let open = |doubt, lack| Judged { verdict: StudyVerdict::Undecided, doubt, lack };
+    let open = |doubt, lack| Judged { verdict: StudyVerdict::NotTestedLongEnough, doubt, lack };
     match shown.estimate.interval {
         Some(interval) if is_within(interval) => return decided(StudyVerdict::Holds),
         Some(interval) if !is_beyond(interval) => return open(None, width(shown.estimate)),
@@ -178,18 +183,28 @@ fn verdict(selector: &Selector<'_>, test: &StudyTest, at: At, shown: &Number, co
     }
 }
 
-/// All hold, or one does not, or it is not known.
-fn verdict_of_all(verdicts: &[StudyVerdict]) -> StudyVerdict {
-    let not_measured = verdicts.iter().find(|verdict| matches!(verdict, StudyVerdict::NotMeasured(_)));
-    if verdicts.contains(&StudyVerdict::DoesNotHold) {
-        StudyVerdict::DoesNotHold
-    } else if let Some(not_measured) = not_measured {
-        not_measured.clone()
-    } else if verdicts.iter().all(|verdict| *verdict == StudyVerdict::Holds) {
-        StudyVerdict::Holds
-    } else {
-        StudyVerdict::Undecided
+/// What follows where a number is `missing`.
+fn without(missing: &Missing) -> StudyVerdict {
+    let why = missing.why.clone();
+    match missing.cause {
+        Cause::Time => StudyVerdict::NotTestedLongEnough,
+        Cause::NotAsked => StudyVerdict::NotAskedFor(why),
+        Cause::Host => StudyVerdict::CannotBeMeasured(why),
     }
+}
+
+/// All hold, or one does not, or it is not known: for what no time helps against, if there is that, else for want of time.
+fn verdict_of_all(verdicts: &[StudyVerdict]) -> StudyVerdict {
+    let decides = |verdict: &StudyVerdict| match verdict {
+        StudyVerdict::Holds => 0,
+        StudyVerdict::NotTestedLongEnough => 1,
+        StudyVerdict::NotAskedFor(_) => 2,
+        StudyVerdict::CannotBeMeasured(_) => 3,
+        StudyVerdict::DoesNotHold => 4,
+    };
+    // Of several alike the first.
+    let first = verdicts.iter().rev().max_by_key(|verdict| decides(verdict));
+    first.cloned().unwrap_or(StudyVerdict::NotTestedLongEnough)
 }
 
 /// The numbers of a test: one, or the lowest and the highest of several.

@@ -1,11 +1,15 @@
 //! How long a run would decide what this one left open.
 //!
 //! An interval narrows with the square root of the number of trials. From how far its end is from the median, and how far the
-//! median is from the bound, follows how many times as many trials put the end at the bound.
+//! median is from the bound, follows how many times as many trials put the end at the bound. What had no trial at all is
+//! tested once all cases have as many as an interval takes.
 
 use super::select::Selector;
+use crate::interval::FEWEST_TRIALS;
 use model::estimate::Estimate;
+use model::record::{Record, Results};
 use model::study::Measure;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What one number lacks to be decided.
@@ -38,14 +42,26 @@ impl Lack {
     pub(super) fn of_trials(measure: &Measure, refutes: bool, trials: usize, fewest: usize) -> Self {
         Self { times: fewest as f64 / trials.max(1) as f64, refutes, probed: is_probed(measure) }
     }
+
+    /// Of the number of `measure`, a case of which had no trial in `results`; `None` where that case wants probes, of whose trials
+    /// results do not say how many were to come.
+    pub(super) fn of_untried(measure: &Measure, results: &Results) -> Option<Self> {
+        let trials = |record: &Record| {
+            record.samples.iter().map(|sample| sample.trial).collect::<BTreeSet<_>>().len() as f64
+        };
+        let (records, planned) = (results.records.len(), results.header.plan.cases.len());
+        let done: f64 = results.records.iter().map(trials).sum();
+        let times = ((FEWEST_TRIALS * records.max(planned)) as f64 / done.max(1.0)).max(1.0);
+        (!is_probed(measure)).then_some(Self { times, refutes: false, probed: false })
+    }
 }
 
 fn is_probed(measure: &Measure) -> bool {
     measure.formula.metrics().iter().any(|of_case| of_case.metric.probe().is_some())
 }
 
-/// How long a run would decide a conclusion whose numbers have `lacks`, in one sentence.
-pub(super) fn sentence(selector: &Selector<'_>, lacks: &[Lack]) -> Option<String> {
+/// How long a run would decide a conclusion whose open numbers have `lacks`, in one sentence, where that can be told.
+pub(super) fn sentence(selector: &Selector<'_>, lacks: &[Option<Lack>]) -> Option<String> {
     /// Nobody waits longer, and the host would not stay the same.
     const LONGEST: Duration = Duration::from_secs(24 * 3600);
     /// A run that is only just long enough decides in half of the cases.
@@ -53,7 +69,9 @@ pub(super) fn sentence(selector: &Selector<'_>, lacks: &[Lack]) -> Option<String
 
     // One number refutes; to hold takes all of them.
     let by = |a: &&Lack, b: &&Lack| a.times.total_cmp(&b.times);
-    let decides = lacks.iter().filter(|lack| lack.refutes).min_by(by).or(lacks.iter().max_by(by))?;
+    let known = || lacks.iter().flatten();
+    let all = || known().max_by(by).filter(|_| lacks.iter().all(Option::is_some));
+    let decides = known().filter(|lack| lack.refutes).min_by(by).or_else(all)?;
     let (settings, end) = (&selector.results.header.settings, selector.results.end.as_ref());
     let (option, so_far_ns) = match decides.probed {
         true => ("--observe", settings.observe_ns),

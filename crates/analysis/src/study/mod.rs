@@ -12,6 +12,7 @@ mod host;
 mod judge;
 mod longer;
 mod metric_value;
+mod missing;
 mod overlay;
 mod select;
 mod stacks;

@@ -3,6 +3,7 @@
 //! What cannot be found has a reason, which stands where the number would.
 
 use super::metric_value::{self, Trials};
+use super::missing::Missing;
 use crate::interval::MeanError;
 use crate::run::RunModel;
 use crate::stats;
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub(super) type Round = (bool, u32);
 
 /// A size that was not measured, and why.
-pub(super) type MissingSize = (Size, String);
+pub(super) type MissingSize = (Size, Missing);
 
 /// Where a formula is evaluated: the point of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,8 +146,8 @@ impl<'a> Selector<'a> {
     }
 
     /// The cases that the study calls `name`.
-    pub(super) fn selection(&self, name: &str) -> Result<&'a Selection, String> {
-        let missing = || format!("the study has no case '{}'", printable(name));
+    pub(super) fn selection(&self, name: &str) -> Result<&'a Selection, Missing> {
+        let missing = || Missing::host(format!("the study has no case '{}'", printable(name)));
         self.study.cases.get(name).ok_or_else(missing)
     }
 
@@ -165,34 +166,34 @@ impl<'a> Selector<'a> {
     }
 
     /// The record of the case called `name`, which has at most one size.
-    pub(super) fn only_record(&self, name: &str) -> Result<&'a Record, String> {
+    pub(super) fn only_record(&self, name: &str) -> Result<&'a Record, Missing> {
         let selection = self.selection(name)?;
         self.record(selection, selection.sizes.first().copied())
     }
 
-    fn record(&self, selection: &Selection, size: Option<Size>) -> Result<&'a Record, String> {
+    fn record(&self, selection: &Selection, size: Option<Size>) -> Result<&'a Record, Missing> {
         let found = self.records(selection).into_iter().find(|record| record.case.size_bytes == size);
         found.ok_or_else(|| self.why_not_measured(selection, size))
     }
 
     /// The metric `of_case` at the point `at` of a line, with its trials.
-    pub(super) fn operand<'f>(&self, of_case: &'f MetricOfCase, at: At) -> Result<Operand<'f>, String>
+    pub(super) fn operand<'f>(&self, of_case: &'f MetricOfCase, at: At) -> Result<Operand<'f>, Missing>
     where
         'a: 'f,
     {
         let selection = self.selection(&of_case.case)?;
         let record = self.record(selection, size_of(selection, of_case, at))?;
         if let Outcome::Failed { error } = &record.outcome {
-            return Err(format!("{}: it failed: {error}", record.case));
+            return Err(Missing::host(format!("{}: it failed: {error}", record.case)));
         }
         // What was measured with smaller buffers than the study had says nothing of its claims.
         if let Some(setting) = record.settings.iter().find(|setting| is_small_buffer(setting)) {
-            return Err(format!(
+            return Err(Missing::host(format!(
                 "{}: the kernel gave less than was asked for as {}; raise the limit that 'ipcmark list {}' names, or run as root",
                 record.case,
                 printable(&setting.name),
                 record.case.spec.name
-            ));
+            )));
         }
         let mut rounds: BTreeMap<Round, Trials<'_>> = BTreeMap::new();
         match of_case.metric.probe() {
@@ -208,13 +209,14 @@ impl<'a> Selector<'a> {
             }
         }
         if rounds.is_empty() {
-            return Err(format!("{}: no trial of it before the run ended; give it more --time", record.case));
+            let why = format!("{}: no trial of it before the run ended; give it more --time", record.case);
+            return Err(Missing::time(why));
         }
         Ok(Operand { of_case, at, record, rounds })
     }
 
     /// What `probe` observed of `case`, with the round.
-    pub(super) fn profiles(&self, case: &'a Case, probe: Probe) -> Result<Vec<(u32, &'a Profile)>, String> {
+    pub(super) fn profiles(&self, case: &'a Case, probe: Probe) -> Result<Vec<(u32, &'a Profile)>, Missing> {
         let records = self.profiles.get(&(case, probe)).map_or(&[][..], Vec::as_slice);
         let known: Vec<(u32, &Profile)> =
             records.iter().filter_map(|record| Some((record.round, record.profile.known()?))).collect();
@@ -222,18 +224,21 @@ impl<'a> Selector<'a> {
             return Ok(known);
         }
         let failure = records.iter().find_map(|record| match &record.profile {
-            Fact::Unknown(reason) => Some(format!("{probe}: {reason}")),
+            Fact::Unknown(reason) => Some(Missing::host(format!("{case}: {probe}: {reason}"))),
             Fact::Known(_) => None,
         });
-        let reason = failure.unwrap_or_else(|| match self.results.header.settings.observe_ns {
-            0 => "the run used no probes; give it time for them with --observe".to_owned(),
-            _ => format!("the run ended before a trial with {probe}; give it more time with --observe"),
-        });
-        Err(format!("{case}: {reason}"))
+        Err(failure.unwrap_or_else(|| match self.results.header.settings.observe_ns {
+            0 => Missing::not_asked(format!(
+                "{case}: the run used no probes; give it time for them with --observe"
+            )),
+            _ => Missing::time(format!(
+                "{case}: the run ended before a trial with {probe}; give it more time with --observe"
+            )),
+        }))
     }
 
     /// Why there is no record of `selection` at `size`.
-    fn why_not_measured(&self, selection: &Selection, size: Option<Size>) -> String {
+    fn why_not_measured(&self, selection: &Selection, size: Option<Size>) -> Missing {
         let plan = &self.results.header.plan;
         let start = format!("{} {}", selection.spec, selection.workload);
         let sized = size.map(|size| format!("{start} {size} "));
@@ -248,20 +253,20 @@ impl<'a> Selector<'a> {
         };
         let name = sized.as_deref().unwrap_or(&start).trim_end();
         if let Some(dropped) = plan.dropped.iter().find(|dropped| names(&dropped.case)) {
-            return format!("{name}: {}", dropped.reason);
+            return Missing::host(format!("{name}: {}", dropped.reason));
         }
         let is_planned = plan.cases.iter().any(|case| {
             case.spec == selection.spec && case.workload == selection.workload && case.size_bytes == size
         });
         if is_planned {
-            format!("{name}: not done when the run ended; give it more --time")
+            Missing::time(format!("{name}: not done when the run ended; give it more --time"))
         } else {
-            format!("{name}: not asked for in this run")
+            Missing::not_asked(format!("{name}: not asked for in this run"))
         }
     }
 
     /// The sizes over which `formula` goes and that were measured, ascending, and why others were not.
-    pub(super) fn sizes(&self, formula: &Formula) -> Result<(Vec<Size>, Vec<MissingSize>), String> {
+    pub(super) fn sizes(&self, formula: &Formula) -> Result<(Vec<Size>, Vec<MissingSize>), Missing> {
         let mut sizes: Option<Vec<Size>> = None;
         let mut missing = Vec::new();
         for of_case in formula.metrics().into_iter().filter(|of_case| of_case.at.is_none()) {

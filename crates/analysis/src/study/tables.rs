@@ -53,7 +53,7 @@ fn cell(selector: &Selector<'_>, cell: &StudyCell) -> EvaluatedCell {
 pub(super) fn number_cell(selector: &Selector<'_>, of: &Measure) -> EvaluatedCell {
     match (measure(selector, of, At::Nothing, CONFIDENCE), of.unit()) {
         (Ok(number), Ok(unit)) => EvaluatedCell::Value(number.estimate, unit),
-        (Err(why), _) => EvaluatedCell::Missing(why),
+        (Err(missing), _) => EvaluatedCell::Missing(missing.why),
         (_, Err(invalid)) => EvaluatedCell::Missing(invalid.problem),
     }
 }
@@ -65,7 +65,7 @@ fn choice(selector: &Selector<'_>, candidates: &[Candidate], most: bool) -> Resu
     for candidate in candidates {
         match measure(selector, &candidate.of, At::Nothing, CONFIDENCE) {
             Ok(Number { estimate, .. }) => measured.push((candidate, estimate)),
-            Err(why) => missing.push((candidate, why)),
+            Err(why) => missing.push((candidate, why.why)),
         }
     }
     let by = |a: &&(&Candidate, Estimate), b: &&(&Candidate, Estimate)| {

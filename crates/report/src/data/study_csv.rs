@@ -8,7 +8,7 @@ use super::written::{field, written};
 use analysis::analysed::AnalysedResults;
 use analysis::study::evaluated::{
     EvaluatedCell, EvaluatedConclusion, EvaluatedFigure, EvaluatedRow, EvaluatedSeries, EvaluatedStudy,
-    EvaluatedTable, EvaluatedTest, FigurePoint, StudyVerdict, TestedNumber, UndrawnFigures,
+    EvaluatedTable, EvaluatedTest, FigurePoint, TestedNumber, UndrawnFigures,
 };
 use model::estimate::Estimate;
 use model::units::Unit;
@@ -132,10 +132,6 @@ fn of_undrawn(figures: &UndrawnFigures) -> impl Iterator<Item = Line> {
 }
 
 fn of_conclusion(conclusion: &EvaluatedConclusion) -> Vec<Line> {
-    let missing = match &conclusion.verdict {
-        StudyVerdict::NotMeasured(why) => Some(why.clone()),
-        _ => None,
-    };
     let line = Line {
         part: "conclusion",
         name: conclusion.claim.clone(),
@@ -157,6 +153,6 @@ fn of_conclusion(conclusion: &EvaluatedConclusion) -> Vec<Line> {
         };
         published.into_iter().chain(test.numbers.iter().map(number)).collect::<Vec<_>>()
     };
-    let missing = missing.map(|why| Line { missing: Some(why), ..line.clone() });
+    let missing = conclusion.verdict.why().map(|why| Line { missing: Some(why.clone()), ..line.clone() });
     conclusion.tests.iter().flat_map(of_test).chain(missing).collect()
 }

@@ -98,16 +98,15 @@ pub(crate) fn data(study: &EvaluatedStudy) -> StudyData {
 fn conclusions(conclusions: &[EvaluatedConclusion]) -> Vec<ConclusionData> {
     let mut said = SaidReasons::default();
     let one = |conclusion: &EvaluatedConclusion| {
-        let (verdict, why) = match &conclusion.verdict {
-            StudyVerdict::Holds => ("holds", None),
-            StudyVerdict::DoesNotHold => ("fails", None),
-            StudyVerdict::Undecided => ("open", None),
-            StudyVerdict::NotMeasured(why) => ("open", Some(why)),
+        let (name, why) = (conclusion.verdict.name(), conclusion.verdict.why());
+        let (verdict, words) = match &conclusion.verdict {
+            StudyVerdict::Holds => ("holds", format!("{name} here")),
+            StudyVerdict::DoesNotHold => ("fails", format!("{name} here")),
+            _ => ("open", name.to_owned()),
         };
-        let words = match (why, verdict) {
-            (Some(why), _) => format!("not measured: {}", clean(&said.once(why, Some(why)))),
-            (None, "open") => "undecided".to_owned(),
-            (None, _) => format!("{} here", conclusion.verdict.name()),
+        let words = match why {
+            Some(why) => format!("{words}: {}", clean(&said.once(why, Some(why)))),
+            None => words,
         };
         let texts = conclusion.tests.iter().map(|test| &test.evidence).chain(&conclusion.longer);
         let evidence = texts.map(|text| clean(&said.once(text, why))).collect();

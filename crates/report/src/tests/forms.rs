@@ -168,8 +168,8 @@ fn csv_of_a_study_has_a_line_a_number() {
     4f2a,figure,Figure 1,pipe,a round trip,1,false,3309.905231153277,2900.665452135052,3776.882518855108,ns,,,,,
     4f2a,figure,Figure 1,pipe,a round trip,4096,false,3887.077317724486,3406.475442000148,4435.484808631574,ns,,,,,
     4f2a,figure,Figure 1,pipe,a round trip,4096,true,4000,,,ns,,,,,
-    4f2a,conclusion,Large messages take longer,4K over 1,,,true,1.5,,,number,,,1,,undecided
-    4f2a,conclusion,Large messages take longer,4K over 1,,,false,1.1743772241992874,0.9804055934010429,1.4067258224564878,number,,,1,,undecided
+    4f2a,conclusion,Large messages take longer,4K over 1,,,true,1.5,,,number,,,1,,not tested long enough
+    4f2a,conclusion,Large messages take longer,4K over 1,,,false,1.1743772241992874,0.9804055934010429,1.4067258224564878,number,,,1,,not tested long enough
     ");
     // Without a study there are names alone.
     assert_eq!(study_bytes(Format::Csv, &fixture::results()).lines().count(), 1);
@@ -193,7 +193,7 @@ fn json_has_the_study_with_numbers_and_verdicts() {
     let conclusion = &study["conclusions"][0];
     assert_eq!(
         (&conclusion["verdict"], &conclusion["tests"][0]["at_least"]),
-        (&"undecided".into(), &1.0.into())
+        (&"not-tested-long-enough".into(), &1.0.into())
     );
     assert_eq!(conclusion["tests"][0]["numbers"][0]["interval"].as_array().map(Vec::len), Some(2));
     assert!(json(&fixture::results())["study"].is_null());

@@ -101,13 +101,13 @@ fn evaluated() -> EvaluatedStudy {
             },
             EvaluatedConclusion {
                 claim: "Two hosts differ".to_owned(),
-                verdict: StudyVerdict::NotMeasured("needs a second host".to_owned()),
+                verdict: StudyVerdict::CannotBeMeasured("needs a second host".to_owned()),
                 tests: Vec::new(),
                 longer: None,
             },
             EvaluatedConclusion {
                 claim: "Pipes are fast".to_owned(),
-                verdict: StudyVerdict::Undecided,
+                verdict: StudyVerdict::NotTestedLongEnough,
                 tests: Vec::new(),
                 longer: Some("a run with --time 2m would probably decide it".to_owned()),
             },
@@ -119,12 +119,13 @@ const TEXT: &str = "
 A study: of 1996
 
 does it hold here?
-  does not hold  Queues are slow
-                   queue over pipe: 1.20 (1.10 to 1.30); wanted at most 1
-  not measured   Two hosts differ
-                   needs a second host
-  undecided      Pipes are fast
-                   a run with --time 2m would probably decide it
+  does not hold            Queues are slow
+                             queue over pipe: 1.20 (1.10 to 1.30); wanted at
+                               most 1
+  cannot be measured here  Two hosts differ
+                             needs a second host
+  not tested long enough   Pipes are fast
+                             a run with --time 2m would probably decide it
 
 Table 20: A call
                  a call  calls a second
@@ -168,7 +169,7 @@ fn a_reason_that_several_conclusions_share_is_given_once() {
     let mut evaluated = evaluated();
     let lost = |claim: &str, case: &str| EvaluatedConclusion {
         claim: claim.to_owned(),
-        verdict: StudyVerdict::NotMeasured(format!("{case}: no counters; get them")),
+        verdict: StudyVerdict::CannotBeMeasured(format!("{case}: no counters; get them")),
         tests: vec![EvaluatedTest {
             name: "t".to_owned(),
             unit: Unit::Number,
@@ -191,6 +192,18 @@ fn a_reason_that_several_conclusions_share_is_given_once() {
 fn a_study_in_a_terminal() {
     let text = layout::finish(&layout::study(&study(&evaluated()), &Style::default()));
     assert_eq!(text, TEXT);
+}
+
+#[test]
+fn without_evidence_what_would_decide_a_conclusion_stands_below_it() {
+    let lines = layout::verdicts(&study(&evaluated()).conclusions[1..], false, &Style::default());
+    let expected = [
+        "  cannot be measured here  Two hosts differ",
+        "                             needs a second host",
+        "  not tested long enough   Pipes are fast",
+        "                             a run with --time 2m would probably decide it",
+    ];
+    assert_eq!(lines, expected);
 }
 
 #[test]

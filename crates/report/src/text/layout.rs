@@ -26,9 +26,6 @@ const LONGEST_NAME: usize = 34;
 
 /// A grid that would leave less than this for its names is listed row by row; a block has names of its own width.
 const LEAST_NAME: usize = 14;
-/// The columns of a verdict, and a think time.
-const LONGEST_VERDICT: usize = 15;
-
 const HEADING: Paint = Paint::new().bold();
 const TITLES: Paint = Paint::new().dimmed();
 const PLAIN: Paint = Paint::new();
@@ -137,24 +134,25 @@ pub(crate) fn study(study: &StudyWords, style: &Style) -> Vec<String> {
     [String::new()].into_iter().chain(title).chain(sums).chain(conclusions).chain(grids).collect()
 }
 
-/// Conclusions behind their verdicts, with what these stand on if `evidence` is wanted.
+/// Conclusions behind their verdicts, with what these stand on if `evidence` is wanted; else with what would decide those that are open.
 pub(crate) fn verdicts(conclusions: &[Concluded], evidence: bool, style: &Style) -> Vec<String> {
+    let longest = conclusions.iter().map(|conclusion| width(conclusion.verdict)).max().unwrap_or_default();
+    let indent = " ".repeat(INDENT.len() + longest + SPACING);
     let lines = conclusions.iter().flat_map(|conclusion| {
         let paint = match conclusion.holds {
             Some(true) => GOOD,
             Some(false) => BAD,
             None => DOUBTFUL,
         };
-        let indent = " ".repeat(INDENT.len() + LONGEST_VERDICT);
         let claim = wrap(&conclusion.claim, style.width, &indent, &indent);
         let verdict = left(&format!("{INDENT}{}", conclusion.verdict), indent.len());
         let first = claim.first().map(|line| line.trim_start()).unwrap_or_default();
         let first = style.paint(paint, &verdict) + first;
-        let evidence = conclusion.evidence.iter().filter(|_| evidence);
-        let evidence = evidence.flat_map(|text| {
+        let behind = if evidence { &conclusion.evidence[..] } else { conclusion.open.as_slice() };
+        let behind = behind.iter().flat_map(|text| {
             wrap(text, style.width, &format!("{indent}{INDENT}"), &format!("{indent}{DEEPER}"))
         });
-        let others = claim.into_iter().skip(1).chain(evidence).collect::<Vec<_>>();
+        let others = claim.into_iter().skip(1).chain(behind).collect::<Vec<_>>();
         [first].into_iter().chain(others).collect::<Vec<_>>()
     });
     lines.collect()

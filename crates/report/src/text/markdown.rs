@@ -8,6 +8,7 @@ use super::grid::Grid;
 use super::sheet::sheet_with_study;
 use super::study::{Concluded, StudyWords};
 use analysis::analysed::AnalysedResults;
+use analysis::study::evaluated::StudyVerdict;
 
 /// `results` as GitHub-flavoured Markdown.
 pub fn markdown(results: &AnalysedResults<'_>) -> String {
@@ -54,7 +55,7 @@ pub fn conclusions(results: &AnalysedResults<'_>) -> String {
     let rule = [":--"; 3].map(str::to_owned);
     let rows = [titles, rule].map(|cells| line(cells.into_iter())).into_iter();
     let count = |verdict: &str| study.conclusions.iter().filter(|of| of.verdict == verdict).count();
-    let counts = VERDICTS.iter().map(|verdict| format!("{verdict}: {}", count(verdict)));
+    let counts = StudyVerdict::NAMES.iter().map(|verdict| format!("{verdict}: {}", count(verdict)));
     let head = sheet.head.iter().filter(|(label, _)| ["host", "kernel", "run"].contains(label));
     let head: Vec<String> = head.map(|(_, text)| plain(text)).collect();
     let parts = [
@@ -65,9 +66,6 @@ pub fn conclusions(results: &AnalysedResults<'_>) -> String {
     ];
     parts.join("\n\n") + "\n"
 }
-
-/// The verdicts in the order in which they are counted.
-const VERDICTS: [&str; 4] = ["holds", "does not hold", "undecided", "not measured"];
 
 /// A heading and its list; nothing when the list is empty.
 fn section(heading: &str, list: String) -> Vec<String> {

@@ -50,6 +50,8 @@ pub(crate) struct Concluded {
     pub(crate) claim: String,
     /// Why.
     pub(crate) evidence: Vec<String>,
+    /// What would decide it, or why nothing does.
+    pub(crate) open: Option<String>,
 }
 
 /// `evaluated` in words.
@@ -79,20 +81,27 @@ fn sum_line(bar: &EvaluatedBar) -> Option<String> {
 }
 
 fn concluded(conclusions: &[EvaluatedConclusion]) -> Vec<Concluded> {
-    let mut said = SaidReasons::default();
+    let (mut said, mut said_briefly) = (SaidReasons::default(), SaidReasons::default());
     let one = |conclusion: &EvaluatedConclusion| {
-        let (holds, why) = match &conclusion.verdict {
-            StudyVerdict::Holds => (Some(true), None),
-            StudyVerdict::DoesNotHold => (Some(false), None),
-            StudyVerdict::Undecided => (None, None),
-            StudyVerdict::NotMeasured(why) => (None, Some(why)),
+        let holds = match &conclusion.verdict {
+            StudyVerdict::Holds => Some(true),
+            StudyVerdict::DoesNotHold => Some(false),
+            _ => None,
         };
+        let why = conclusion.verdict.why();
         // Where a test says why, it is not said twice.
         let only = why.filter(|_| conclusion.tests.is_empty());
         let tests = conclusion.tests.iter().map(|test| &test.evidence);
         let texts = tests.chain(only).chain(&conclusion.longer);
         let evidence = texts.map(|text| clean(&said.once(text, why))).collect();
-        Concluded { verdict: conclusion.verdict.name(), holds, claim: clean(&conclusion.claim), evidence }
+        let open = why.or(conclusion.longer.as_ref()).map(|text| clean(&said_briefly.once(text, why)));
+        Concluded {
+            verdict: conclusion.verdict.name(),
+            holds,
+            claim: clean(&conclusion.claim),
+            evidence,
+            open,
+        }
     };
     conclusions.iter().map(one).collect()
 }

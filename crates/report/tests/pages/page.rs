@@ -295,8 +295,8 @@ fn a_study_comes_first_and_is_drawn_as_it_says() {
     let expected = [
         "holds here",
         "does not hold here",
-        "undecided",
-        "not measured: one host",
+        "not tested long enough",
+        "cannot be measured here: one host",
         "278 µs",
         "949 µs",
         "6.49 µs ±9.5%",

@@ -123,10 +123,10 @@ pub fn study() -> EvaluatedStudy {
                 StudyVerdict::DoesNotHold,
                 &["tcp 15.8 µs, pipe 6.49 µs"],
             ),
-            conclusion("Sockets and pipes are alike.", StudyVerdict::Undecided, &[]),
+            conclusion("Sockets and pipes are alike.", StudyVerdict::NotTestedLongEnough, &[]),
             conclusion(
                 "A remote call takes a millisecond.",
-                StudyVerdict::NotMeasured("one host".to_owned()),
+                StudyVerdict::CannotBeMeasured("one host".to_owned()),
                 &[],
             ),
         ],
@@ -219,7 +219,7 @@ pub fn hostile_study(text: &str) -> EvaluatedStudy {
     for conclusion in &mut study.conclusions {
         conclusion.longer = Some(text.to_owned());
         conclusion.claim = text.to_owned();
-        conclusion.verdict = StudyVerdict::NotMeasured(text.to_owned());
+        conclusion.verdict = StudyVerdict::CannotBeMeasured(text.to_owned());
         for test in &mut conclusion.tests {
             (test.name, test.evidence) = (text.to_owned(), text.to_owned());
         }

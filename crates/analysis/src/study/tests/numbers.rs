@@ -76,7 +76,7 @@ fn a_case_that_failed_says_so() {
         "[[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'time of pipe at 1K / time of getpid', at_least = 1 }]",
     );
     let drawn = evaluate(&study.study.unwrap(), &results);
-    let StudyVerdict::NotMeasured(why) = &drawn.conclusions[0].verdict else { panic!("{drawn:?}") };
+    let StudyVerdict::CannotBeMeasured(why) = &drawn.conclusions[0].verdict else { panic!("{drawn:?}") };
     assert_eq!(why, "pipe latency 1K same-core: it failed: pipe: too many files");
 }
 

@@ -26,7 +26,10 @@ fn a_verdict_follows_from_where_the_interval_lies() {
     assert_eq!(verdict(&format!("{{ {of}, at_most = 1.9 }}")), StudyVerdict::DoesNotHold);
     assert_eq!(verdict(&format!("{{ {of}, at_least = 2.1 }}")), StudyVerdict::DoesNotHold);
     // An interval that straddles the border.
-    assert_eq!(verdict("{ of = 'time of pipe at 1K', at_least = '104ns' }"), StudyVerdict::Undecided);
+    assert_eq!(
+        verdict("{ of = 'time of pipe at 1K', at_least = '104ns' }"),
+        StudyVerdict::NotTestedLongEnough
+    );
     // One test that holds and one that does not; one that is not measured.
     let holds = format!("{{ {of}, at_least = 1 }}");
     let not = format!("{{ {of}, at_most = 1 }}");
@@ -34,7 +37,7 @@ fn a_verdict_follows_from_where_the_interval_lies() {
     assert_eq!(verdict(&format!("{holds}, {not}, {lost}")), StudyVerdict::DoesNotHold);
     assert_eq!(
         verdict(&format!("{holds}, {lost}")),
-        StudyVerdict::NotMeasured("mq latency 1K: no mq here".to_owned())
+        StudyVerdict::CannotBeMeasured("mq latency 1K: no mq here".to_owned())
     );
 }
 
@@ -70,7 +73,7 @@ fn a_case_whose_buffers_were_clamped_tests_nothing() {
     assert_eq!(verdict(&format!("{{ {ratio}, sizes = '1K,2K', at_least = 1 }}")), StudyVerdict::Holds);
     let peak = "{ of = 'peak time of pipe', at_least = '1K' }".to_owned();
     for test in [format!("{{ {ratio}, at_least = 1 }}"), peak] {
-        let StudyVerdict::NotMeasured(why) = verdict(&test) else { panic!("{test}") };
+        let StudyVerdict::CannotBeMeasured(why) = verdict(&test) else { panic!("{test}") };
         assert!(why.starts_with("pipe latency 4K same-core: the kernel gave less"), "{why}");
     }
     // What other sizes refute stays refuted.
@@ -84,11 +87,11 @@ fn slices_of_one_trial_are_no_evidence_of_many() {
     assert_eq!(verdict_in(&results, test), StudyVerdict::DoesNotHold);
     // The same rounds, but all of one trial of each case.
     results.records.iter_mut().flat_map(|record| &mut record.samples).for_each(|sample| sample.trial = 0);
-    assert_eq!(verdict_in(&results, test), StudyVerdict::Undecided);
+    assert_eq!(verdict_in(&results, test), StudyVerdict::NotTestedLongEnough);
 }
 
 #[test]
-fn what_is_undecided_says_how_long_a_run_would_decide_it() {
+fn what_is_not_tested_long_enough_says_how_long_a_run_would_decide_it() {
     let longer = |results: &Results, tests: &str| {
         let study = suite(&format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{tests}]"));
         evaluate(&study.study.unwrap(), results).conclusions.remove(0).longer
@@ -105,6 +108,45 @@ fn what_is_undecided_says_how_long_a_run_would_decide_it() {
 }
 
 #[test]
+fn what_had_no_trial_lacks_time_and_what_was_not_asked_for_does_not() {
+    let mut results = results();
+    results.header.settings.time_ns = 60_000_000_000;
+    let concluded = |results: &Results, tests: &str| {
+        let study = suite(&format!("[[study.conclusion]]\nclaim = 'c'\ntests = [{tests}]"));
+        evaluate(&study.study.unwrap(), results).conclusions.remove(0)
+    };
+    // A minute for 7 rounds of a trial of each of 7 cases, of which it takes 6; half as much to spare.
+    let times = "{ of = 'time of tcp / time of pipe', at_least = 1 }";
+    let last = results.records.iter_mut().find(|record| record.case.spec.name == "tcp").unwrap();
+    last.samples.clear();
+    let untried = concluded(&results, times);
+    assert_eq!(untried.verdict, StudyVerdict::NotTestedLongEnough);
+    let evidence = &untried.tests[0].evidence;
+    assert!(
+        evidence.contains("not measured: tcp latency 1K same-core: no trial of it before the run ended"),
+        "{evidence}"
+    );
+    assert_eq!(untried.longer.as_deref(), Some("a run with --time 2m would probably decide it"));
+    // More time does not help where something else is missing, and what is refuted stays so.
+    let stream = "{ of = 'time of stream', at_least = '1ns' }";
+    let why = "pipe throughput 1K: not asked for in this run".to_owned();
+    let not_asked = concluded(&results, &format!("{times}, {stream}"));
+    assert_eq!((not_asked.verdict, not_asked.longer), (StudyVerdict::NotAskedFor(why), None));
+    let lost = "{ of = 'time of mq', at_least = '1ns' }";
+    let verdict = concluded(&results, &format!("{times}, {stream}, {lost}")).verdict;
+    assert_eq!(verdict, StudyVerdict::CannotBeMeasured("mq latency 1K: no mq here".to_owned()));
+    let refuted = concluded(&results, &format!("{}, {lost}", times.replace("at_least", "at_most")));
+    assert_eq!(refuted.verdict, StudyVerdict::DoesNotHold);
+    // Of trials with probes nobody knows how many were to come.
+    let probed = "{ of = 'counter.cycles of pipe at 1K', at_least = 1 }";
+    let verdict = |results: &Results| concluded(results, probed).verdict;
+    assert!(matches!(verdict(&results), StudyVerdict::NotAskedFor(_)), "{:?}", verdict(&results));
+    results.header.settings.observe_ns = 6_000_000_000;
+    let probed = concluded(&results, probed);
+    assert_eq!((probed.verdict, probed.longer), (StudyVerdict::NotTestedLongEnough, None));
+}
+
+#[test]
 fn two_rounds_decide_what_is_far_from_its_bound_and_one_decides_nothing() {
     let of = "of = 'time of tcp at 1K / time of pipe at 1K'";
     let with = |rounds| {
@@ -115,8 +157,8 @@ fn two_rounds_decide_what_is_far_from_its_bound_and_one_decides_nothing() {
     let (one, two) = (with(1), with(2));
     assert_eq!(verdict_in(&two, &format!("{{ {of}, at_least = 1 }}")), StudyVerdict::Holds);
     assert_eq!(verdict_in(&two, &format!("{{ {of}, at_most = 1 }}")), StudyVerdict::DoesNotHold);
-    assert_eq!(verdict_in(&two, &format!("{{ {of}, at_least = 1.99 }}")), StudyVerdict::Undecided);
-    assert_eq!(verdict_in(&one, &format!("{{ {of}, at_least = 1 }}")), StudyVerdict::Undecided);
+    assert_eq!(verdict_in(&two, &format!("{{ {of}, at_least = 1.99 }}")), StudyVerdict::NotTestedLongEnough);
+    assert_eq!(verdict_in(&one, &format!("{{ {of}, at_least = 1 }}")), StudyVerdict::NotTestedLongEnough);
 }
 
 /// Fourteen sizes of a pipe, whose ratio to `tcp` over `rounds` rounds is 1 in truth and scatters by chance.
@@ -173,7 +215,7 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
     last(&mut results, &|nth| if nth == 0 { 1000.0 } else { 3000.0 });
     let shown = concluded(&results, "at_most = 2").tests[0].numbers.last().unwrap().number;
     let conclusion = concluded(&results, &format!("at_most = {:.6}", 0.99 * shown.interval.unwrap().0));
-    assert_eq!(conclusion.verdict, StudyVerdict::Undecided);
+    assert_eq!(conclusion.verdict, StudyVerdict::NotTestedLongEnough);
     let doubt = "too near a bound to judge one of 14 numbers";
     assert!(conclusion.tests[0].evidence.contains(doubt), "{:?}", conclusion.tests);
     last(&mut results, &|_| 3000.0);
@@ -190,7 +232,7 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
     assert_eq!(concluded(&results, "at_most = 4").verdict, StudyVerdict::Holds);
     results.records.iter_mut().for_each(|record| record.samples.truncate(1));
     let conclusion = concluded(&results, "at_most = 2");
-    assert_eq!(conclusion.verdict, StudyVerdict::Undecided);
+    assert_eq!(conclusion.verdict, StudyVerdict::NotTestedLongEnough);
     let few = "too few trials to judge one of 14 numbers: it takes 6 of each case";
     assert!(conclusion.tests[0].evidence.contains(few), "{:?}", conclusion.tests);
 }
