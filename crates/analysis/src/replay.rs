@@ -6,7 +6,7 @@ use crate::stats::mean;
 use model::Scenario;
 use model::elsewhere::Elsewhere;
 use model::record::Setting;
-use model::scenario::{Behaviour, FlowTotals, HeldBack, Mix};
+use model::scenario::{Begin, Behaviour, Flow, FlowTotals, HeldBack, Mix, RecordedFlow};
 use model::units::Nanoseconds;
 use serde::Serialize;
 
@@ -52,8 +52,27 @@ pub struct ReplayedFlow {
     pub p99_ns: Option<f64>,
     /// What its endpoints asked the kernel for, and got.
     pub settings: Vec<Setting>,
+    /// When its messages begin.
+    pub pace: ReplayPace,
     /// What was recorded of the same flow.
     pub recorded: Option<RecordedBeside>,
+}
+
+/// When the messages of a flow begin in a replay.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayPace {
+    /// When the one before is over: the program slept for less than 1% of the time between them.
+    BackToBack,
+    /// When the one before is over, and the sender has slept as long as the program did.
+    Closed {
+        /// How long, in the mean.
+        thought_ns: f64,
+    },
+    /// When they are due.
+    AtRate,
+    /// When a message of that flow has come.
+    After(String),
 }
 
 /// What was recorded of a flow, as far as the replay has it too.
@@ -61,6 +80,11 @@ pub struct ReplayedFlow {
 pub struct RecordedBeside {
     /// How many a second.
     pub per_s: f64,
+    /// How many times as many a second the replay had, with the interval of the replay: that of the recording is not known. Absent without
+    /// either.
+    pub rate_ratio: Option<MeanEstimate>,
+    /// What follows from that.
+    pub keeps: KeptPace,
     /// The mean round trip.
     pub round_trip_ns: Option<f64>,
     /// The median.
@@ -70,6 +94,64 @@ pub struct RecordedBeside {
     /// How long, and how often, it waited for acknowledgements, as nothing does but TCP; absent where it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
+}
+
+impl ReplayPace {
+    /// That of `flow` of `scenario`.
+    fn of(scenario: &Scenario, flow: &Flow) -> Self {
+        /// Less of the time between two messages is no pause.
+        const LEAST: f64 = 0.01;
+        let per_s = flow.recorded.as_ref().map(|recorded| recorded.per_s);
+        match &flow.begin {
+            Begin::Closed { think_time } => {
+                let thought_ns = think_time.mean();
+                let is_pause = match per_s {
+                    Some(per_s) => thought_ns * per_s / 1e9 >= LEAST,
+                    None => thought_ns > 0.0,
+                };
+                if is_pause { Self::Closed { thought_ns } } else { Self::BackToBack }
+            }
+            Begin::Open(_) => Self::AtRate,
+            Begin::After { flow, .. } => Self::After(scenario.flows[*flow].name.clone()),
+        }
+    }
+}
+
+/// Whether a replay had as many messages a second as the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeptPace {
+    /// The interval holds the program's rate.
+    AsRecorded,
+    /// It lies above.
+    Faster,
+    /// It lies below.
+    Slower,
+    /// There are too few trials for an interval.
+    NotKnown,
+}
+
+impl RecordedBeside {
+    /// What was recorded as `of`, beside the rate `per_s` of a replay.
+    fn beside(of: &RecordedFlow, per_s: Option<MeanEstimate>) -> Self {
+        let of_mix = |value: &dyn Fn(&Mix<Nanoseconds>) -> f64| of.round_trip.as_ref().map(value);
+        let rate_ratio = per_s.filter(|_| of.per_s > 0.0).map(|per_s| per_s.map(|per_s| per_s / of.per_s));
+        let keeps = match rate_ratio.and_then(|ratio| ratio.interval) {
+            None => KeptPace::NotKnown,
+            Some((low, _)) if low > 1.0 => KeptPace::Faster,
+            Some((_, high)) if high < 1.0 => KeptPace::Slower,
+            Some(_) => KeptPace::AsRecorded,
+        };
+        Self {
+            per_s: of.per_s,
+            rate_ratio,
+            keeps,
+            round_trip_ns: of_mix(&Mix::mean),
+            median_ns: of_mix(&|mix| mix.at(0.5).0 as f64),
+            p99_ns: of_mix(&|mix| mix.at(0.99).0 as f64),
+            held_back: of.held_back,
+        }
+    }
 }
 
 /// What a process came to.
@@ -124,6 +206,15 @@ pub struct ProcessRatio {
 }
 
 impl AnalysedReplay {
+    /// The flows of which a rate was recorded, the busiest of the program first.
+    pub fn recorded_flows(&self) -> Vec<(&ReplayedFlow, &RecordedBeside)> {
+        let mut flows: Vec<_> =
+            self.flows.iter().filter_map(|flow| Some((flow, flow.recorded.as_ref()?))).collect();
+        flows.retain(|(_, recorded)| recorded.rate_ratio.is_some());
+        flows.sort_by(|(_, a), (_, b)| b.per_s.total_cmp(&a.per_s));
+        flows
+    }
+
     /// What the slices of `trials` and `totals` of `scenario` come to; its processes were moved as `elsewhere` says.
     pub fn of(
         scenario: &Scenario,
@@ -139,17 +230,7 @@ impl AnalysedReplay {
         let flow = |(at, total): (usize, &FlowTotals)| {
             let of = &scenario.flows[at];
             let quantile = |share| Some(total.round_trips.as_ref()?.quantile_ns(share)? as f64);
-            let recorded = of.recorded.as_ref().map(|recorded| {
-                let of_mix =
-                    |value: &dyn Fn(&Mix<Nanoseconds>) -> f64| recorded.round_trip.as_ref().map(value);
-                RecordedBeside {
-                    per_s: recorded.per_s,
-                    round_trip_ns: of_mix(&Mix::mean),
-                    median_ns: of_mix(&|mix| mix.at(0.5).0 as f64),
-                    p99_ns: of_mix(&|mix| mix.at(0.99).0 as f64),
-                    held_back: recorded.held_back,
-                }
-            });
+            let per_s = mean(&|slice| Some(slice.flows[at].per_s));
             ReplayedFlow {
                 name: of.name.clone(),
                 from: name(of.from),
@@ -157,12 +238,13 @@ impl AnalysedReplay {
                 mechanism: of.mechanism.to_string(),
                 messages: total.messages,
                 bytes: total.bytes,
-                per_s: mean(&|slice| Some(slice.flows[at].per_s)),
+                per_s,
                 round_trip_ns: mean(&|slice| slice.flows[at].round_trip_ns),
                 median_ns: quantile(0.5),
                 p99_ns: quantile(0.99),
                 settings: total.settings.clone(),
-                recorded,
+                pace: ReplayPace::of(scenario, of),
+                recorded: of.recorded.as_ref().map(|recorded| RecordedBeside::beside(recorded, per_s)),
             }
         };
         let process = |at: usize| {
@@ -253,7 +335,10 @@ fn mean_of_means(trials: impl Iterator<Item = Vec<f64>>) -> Option<MeanEstimate>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::card::{Card, CardKind};
     use model::scenario::{FlowBehaviour, ProcessBehaviour};
+    use model::testing::cards::card;
+    use model::workload::Workload;
 
     fn slice(per_s: f64) -> Behaviour {
         let flow = FlowBehaviour { per_s, round_trip_ns: (per_s > 0.0).then(|| 1e9 / per_s) };
@@ -285,6 +370,53 @@ mod tests {
         let found = ratio(&a, &b, rate, rate).unwrap();
         assert!((found.mean - 2.0).abs() < 1e-9 && found.interval.is_none(), "{found:?}");
         assert_eq!(ratio(&[a[0][..2].to_vec()], &[b[0][..2].to_vec()], rate, rate), None);
+    }
+
+    #[test]
+    fn a_rate_is_set_beside_the_recorded_one() {
+        let recorded = |per_s: f64| RecordedFlow {
+            messages: 100,
+            per_s,
+            round_trip: None,
+            client_waited: 0.0,
+            server_waited: 0.0,
+            partial_reads: 0.0,
+            on_one_cpu: None,
+            held_back: None,
+        };
+        let replayed = |interval| Some(MeanEstimate { mean: 3000.0, interval });
+        let known = replayed(Some((2900.0, 3100.0)));
+        let beside = RecordedBeside::beside(&recorded(1000.0), known);
+        assert_eq!(beside.rate_ratio, Some(MeanEstimate { mean: 3.0, interval: Some((2.9, 3.1)) }));
+        assert_eq!(beside.keeps, KeptPace::Faster);
+        let keeps = |per_s, of| RecordedBeside::beside(&recorded(per_s), of).keeps;
+        assert_eq!(keeps(3050.0, known), KeptPace::AsRecorded);
+        assert_eq!(keeps(4000.0, known), KeptPace::Slower);
+        assert_eq!(keeps(4000.0, replayed(None)), KeptPace::NotKnown);
+        // Nothing was recorded of a flow that had no message, nor is there a rate without a slice.
+        assert_eq!(RecordedBeside::beside(&recorded(0.0), known).rate_ratio, None);
+        assert_eq!(RecordedBeside::beside(&recorded(1000.0), None).rate_ratio, None);
+    }
+
+    #[test]
+    fn a_pause_that_hardly_takes_time_is_none() {
+        const CARDS: &[Card] = &[card("pipe", CardKind::Mechanism, &[Workload::Latency], true)];
+        let pace = |begin: &str, seen: &str| {
+            let text = format!(
+                "name = \"n\"\n[[process]]\nname = \"a\"\n[[process]]\nname = \"b\"\n[[process]]\nname = \"c\"\n\
+                 [[flow]]\nname = \"asks\"\nfrom = \"a\"\nto = \"b\"\nmechanism = \"pipe\"\nsize = \"1\"\nreply = \"1\"\n\
+                 [[flow]]\nname = \"f\"\nfrom = \"b\"\nto = \"c\"\nmechanism = \"pipe\"\nsize = \"1\"\nreply = \"1\"\n{begin}\n{seen}"
+            );
+            let scenario = Scenario::parse(&text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
+            ReplayPace::of(&scenario, &scenario.flows[1])
+        };
+        let seen = "[flow.recorded]\nmessages = 9\nper_s = 10000.0\nclient_waited = 0.1\nserver_waited = 0.1\npartial_reads = 0.0";
+        assert_eq!(pace("think_time = \"900ns\"", seen), ReplayPace::BackToBack);
+        assert_eq!(pace("think_time = \"900ns\"", ""), ReplayPace::Closed { thought_ns: 900.0 });
+        assert_eq!(pace("think_time = \"20us\"", seen), ReplayPace::Closed { thought_ns: 20_000.0 });
+        assert_eq!(pace("", ""), ReplayPace::BackToBack);
+        assert_eq!(pace("rate = \"1k\"", seen), ReplayPace::AtRate);
+        assert_eq!(pace("after = \"asks\"", seen), ReplayPace::After("asks".to_owned()));
     }
 
     #[test]

@@ -133,6 +133,30 @@ fn whoever_could_wait_in_a_circle_does_not() {
 }
 
 #[test]
+fn what_was_recorded_stands_first_beside_what_was_replayed() {
+    let place = Place::new();
+    let more = "size = \"64\"\nreply = \"64\"";
+    let seen = "client_waited = 0.1\nserver_waited = 0.1\npartial_reads = 0.0";
+    let recorded = format!("{more}\n[flow.recorded]\nmessages = 50\nper_s = 25.0\n{seen}");
+    place.file("by-hand.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", more)]));
+    place.file("s.toml", scenario(&["a", "b"], &[("f", "a", "b", "pipe", &recorded)]));
+    let said = |file: &str| {
+        let out = run(&mut place.ipcmark(["replay", file, "--time", "400ms"])).expect(0).out;
+        out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = said("s.toml");
+    let sentence = text.strip_prefix("test f over pipe: replayed at ").unwrap_or_else(|| panic!("{text}"));
+    let (rate, rest) = sentence.split_once("/s ").unwrap();
+    let (_, rest) =
+        rest.split_once("the program was recorded at 25.0/s: ").unwrap_or_else(|| panic!("{text}"));
+    let times = rest.split_once(" times as many").unwrap().0;
+    let [rate, times] = [rate, times].map(|number| number.parse::<f64>().unwrap());
+    assert!((rate / 25.0 / times - 1.0).abs() < 0.01, "{text}");
+    assert!(rest.contains("Each f begins when the one before is over"), "{text}");
+    assert!(!said("by-hand.toml").contains("recorded at"));
+}
+
+#[test]
 fn two_scenarios_are_compared_in_turn() {
     let place = Place::new();
     let more = "size = \"64\"\nreply = \"64\"";

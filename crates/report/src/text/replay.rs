@@ -7,7 +7,9 @@ use super::recording::held_back;
 use crate::quantity::{change, percent, time};
 use crate::words::{clean, wrap};
 use analysis::interval::MeanEstimate;
-use analysis::replay::{AnalysedReplay, ReplayedBoth, ReplayedFlow, ReplayedProcess};
+use analysis::replay::{
+    AnalysedReplay, KeptPace, RecordedBeside, ReplayPace, ReplayedBoth, ReplayedFlow, ReplayedProcess,
+};
 use model::record::Setting;
 use model::units::three_digits;
 use model::warning::Warning;
@@ -17,7 +19,8 @@ const NONE: &str = "—";
 /// A replay for the terminal.
 pub fn replay(one: &AnalysedReplay, style: &Style) -> String {
     let style = &style.for_tables();
-    let text = [introduction(one)].into_iter().chain(own_waits(std::slice::from_ref(one)));
+    let waits = own_waits(std::slice::from_ref(one));
+    let text = beside_recorded(one).into_iter().chain([introduction(one)]).chain(waits);
     let text = text.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
     let mut lines = section(&clean(&one.scenario), text, style);
     lines.extend(tables(one, style));
@@ -29,7 +32,7 @@ pub fn replay_both(both: &ReplayedBoth, style: &Style) -> String {
     let style = &style.for_tables();
     let [first, second] = &both.replays;
     let begin = format!("{} Means with their 95% intervals, in turn.", introduction(first));
-    let text = [begin].into_iter().chain(own_waits(&both.replays));
+    let text = beside_recorded(first).into_iter().chain([begin]).chain(own_waits(&both.replays));
     let text = text.flat_map(|text| wrap(&text, style.width, INDENT, DEEPER)).collect();
     let heading = format!("{} against {}", clean(&second.scenario), clean(&first.scenario));
     let mut lines = section(&heading, text, style);
@@ -84,6 +87,72 @@ fn own_waits(replays: &[AnalysedReplay]) -> Vec<String> {
         }
     }
     said
+}
+
+/// How the rates of the busiest flows of `one` compare with the program's, and what that means; nothing of a scenario that nobody recorded.
+fn beside_recorded(one: &AnalysedReplay) -> Vec<String> {
+    /// The others are in the table.
+    const TOLD: usize = 3;
+    let flows = one.recorded_flows();
+    let told = &flows[..flows.len().min(TOLD)];
+    let meaning =
+        told.first().map(|(busiest, recorded)| format!("{} {}", pace(busiest), kept(recorded.keeps)));
+    told.iter().map(|(flow, recorded)| rates(flow, recorded)).chain(meaning).collect()
+}
+
+/// `ask over tcp: replayed at 3000/s ±2.0%, the program was recorded at 1000/s: 3.00 times as many (2.94 to 3.06).`
+fn rates(flow: &ReplayedFlow, recorded: &RecordedBeside) -> String {
+    let [rate, spread] = cells(flow.per_s, |rate| Some(three_digits(rate)));
+    let ratio = recorded.rate_ratio.map(|ratio| {
+        let (times, interval) = (three_digits(ratio.mean), ratio.interval);
+        let interval =
+            interval.map(|(low, high)| format!(" ({} to {})", three_digits(low), three_digits(high)));
+        format!(": {times} times as many{}", interval.unwrap_or_default())
+    });
+    format!(
+        "{} over {}: replayed at {}, the program was recorded at {}/s{}.",
+        clean(&flow.name),
+        clean(&flow.mechanism),
+        format!("{rate}/s {spread}").trim_end(),
+        three_digits(recorded.per_s),
+        ratio.unwrap_or_default()
+    )
+}
+
+/// When the messages of `flow` begin, which is what its rate is made of.
+fn pace(flow: &ReplayedFlow) -> String {
+    let name = clean(&flow.name);
+    match &flow.pace {
+        ReplayPace::Closed { thought_ns } => {
+            let thought = time(*thought_ns).unwrap_or_default();
+            format!(
+                "Each {name} begins when the one before is over and the sender has slept as the program did, {thought} in the mean."
+            )
+        }
+        ReplayPace::BackToBack => {
+            format!("Each {name} begins when the one before is over: the program did not sleep between them.")
+        }
+        ReplayPace::AtRate => format!("Each {name} begins when it is due, not when the one before is over."),
+        ReplayPace::After(cause) => {
+            format!("Each {name} is begun by {}, and is as often as that.", clean(cause))
+        }
+    }
+}
+
+/// What a rate beside the program's means.
+fn kept(keeps: KeptPace) -> &'static str {
+    match keeps {
+        KeptPace::AsRecorded => "The replay keeps the program's pace.",
+        KeptPace::Faster => {
+            "The replay is faster than the program: it has its messages, sleeps and CPU time, but none of its caches, memory and \
+             disks, nor what recording cost. Compare ratios (--against), not rates, with the program."
+        }
+        KeptPace::Slower => {
+            "The replay is slower than the program: this host is slower or busier than when it was recorded, or the program does at \
+             once what is replayed in turn. Compare ratios (--against), not rates, with the program."
+        }
+        KeptPace::NotKnown => "There are too few trials to tell more: give it more --time.",
+    }
 }
 
 fn introduction(one: &AnalysedReplay) -> String {
@@ -170,12 +239,14 @@ fn optional(value: Option<f64>, text: impl Fn(f64) -> Option<String>) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::replay::{FlowRatios, RecordedBeside};
+    use analysis::replay::FlowRatios;
     use model::scenario::HeldBack;
 
     fn replayed(mechanism: &str, held_back: Option<HeldBack>) -> AnalysedReplay {
         let recorded = RecordedBeside {
             per_s: 24.0,
+            rate_ratio: None,
+            keeps: KeptPace::NotKnown,
             round_trip_ns: Some(41e6),
             median_ns: Some(41e6),
             p99_ns: Some(42e6),
@@ -199,6 +270,7 @@ mod tests {
             median_ns: None,
             p99_ns: None,
             settings: vec![small],
+            pace: ReplayPace::BackToBack,
             recorded: Some(recorded),
         };
         AnalysedReplay {
@@ -209,6 +281,57 @@ mod tests {
             flows: vec![flow],
             processes: Vec::new(),
         }
+    }
+
+    #[test]
+    fn the_rate_beside_the_recorded_one_comes_first_with_what_it_means() {
+        let of = |ratio: f64, keeps, pace| {
+            let mut one = replayed("tcp", None);
+            let flow = &mut one.flows[0];
+            let per_s = MeanEstimate { mean: 24.0 * ratio, interval: Some((23.0 * ratio, 25.0 * ratio)) };
+            flow.per_s = Some(per_s);
+            flow.pace = pace;
+            let recorded = flow.recorded.as_mut().unwrap();
+            (recorded.rate_ratio, recorded.keeps) = (Some(per_s.map(|per_s| per_s / 24.0)), keeps);
+            let text = replay(&one, &Style::default());
+            text.lines()
+                .take_while(|line| !line.is_empty())
+                .map(|line| format!("{line}\n"))
+                .collect::<String>()
+        };
+        insta::assert_snapshot!(of(3.0, KeptPace::Faster, ReplayPace::BackToBack), @r"
+        two
+          ask over tcp: replayed at 72.0/s ±4.2%, the program was recorded at 24.0/s:
+            3.00 times as many (2.88 to 3.12).
+          Each ask begins when the one before is over: the program did not sleep between
+            them. The replay is faster than the program: it has its messages, sleeps and
+            CPU time, but none of its caches, memory and disks, nor what recording cost.
+            Compare ratios (--against), not rates, with the program.
+          Measured in 4 slices of 2 trials.
+        ");
+        insta::assert_snapshot!(of(0.5, KeptPace::Slower, ReplayPace::Closed { thought_ns: 21e6 }), @r"
+        two
+          ask over tcp: replayed at 12.0/s ±4.2%, the program was recorded at 24.0/s:
+            0.500 times as many (0.479 to 0.521).
+          Each ask begins when the one before is over and the sender has slept as the
+            program did, 21.0 ms in the mean. The replay is slower than the program:
+            this host is slower or busier than when it was recorded, or the program does
+            at once what is replayed in turn. Compare ratios (--against), not rates,
+            with the program.
+          Measured in 4 slices of 2 trials.
+        ");
+        insta::assert_snapshot!(of(1.0, KeptPace::AsRecorded, ReplayPace::After("query".to_owned())), @r"
+        two
+          ask over tcp: replayed at 24.0/s ±4.2%, the program was recorded at 24.0/s:
+            1.00 times as many (0.958 to 1.04).
+          Each ask is begun by query, and is as often as that. The replay keeps the
+            program's pace.
+          Measured in 4 slices of 2 trials.
+        ");
+        // Nothing is said of a scenario that somebody wrote.
+        let mut by_hand = replayed("tcp", None);
+        by_hand.flows[0].recorded = None;
+        assert!(!replay(&by_hand, &Style::default()).contains("recorded at"));
     }
 
     #[test]
