@@ -84,6 +84,12 @@ fn the_summary_fits_80_columns_and_says_what_it_cost() {
 }
 
 #[test]
+fn the_summary_is_laid_out_so() {
+    let scenario = chain(2, "node");
+    insta::assert_snapshot!(recording(&AnalysedScenario::of(&scenario), &Style::default()));
+}
+
+#[test]
 fn a_program_that_took_several_times_the_time_is_not_said_to_have_changed_by_percents() {
     let mut scenario = chain(1, "a");
     let recorded = scenario.recorded.as_mut().unwrap();

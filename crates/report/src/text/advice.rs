@@ -368,5 +368,6 @@ mod tests {
         assert!(text.contains("carries no descriptors: pipe, fifo"), "{text}");
         assert!(text.starts_with("query: request-reply of 4K, best in latency\n"), "{text}");
         assert!(text.contains("no change of the best is sure from 256 to 64K"), "{text}");
+        insta::assert_snapshot!(text);
     }
 }

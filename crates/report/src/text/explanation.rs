@@ -206,3 +206,17 @@ fn absences(explanation: &Explanation) -> Vec<(String, String)> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explanation_is_laid_out_so() {
+        let one = crate::explained::explanation("pipe", 64, 2_800.0);
+        let analysed = AnalysedExplanation::of(&one, crate::observed::call_name);
+        let text = explanations(&[analysed], &[], &Style::default());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
+    }
+}
