@@ -9,6 +9,7 @@ mod doses;
 mod explain;
 mod ipcmark;
 mod languages;
+mod layers;
 mod memory;
 mod others;
 mod page;
@@ -53,13 +54,14 @@ pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
         "explain" => explain::run(&Bench::new()?, only),
         "probes" => probes::run(&Bench::new()?),
         "languages" => languages::run(only),
+        "layers" => layers::run(arguments),
         "memory" => memory::run(arguments),
         "model" => run_model::run(arguments),
         "static" => static_binary::run(arguments),
         "stream" => stream::run(&Bench::new()?, only),
         "try" => tried::run(arguments),
         "predict" => tried::predicted::run(arguments),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, stream, memory, languages, model, advise, predict, static, try"
+        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, stream, memory, languages, layers, model, advise, predict, static, try"
             .to_owned()),
     }
 }

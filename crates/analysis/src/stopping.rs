@@ -61,6 +61,13 @@ mod tests {
         assert!(!is_settled(&samples(7), 0.02, known_to(2.0)));
         assert!(!is_settled(&samples(8), 0.02, || Some(Estimate { median: 100.0, interval: None })));
         // These were all taken at once.
-        assert!(!ends_early(&samples(8), 0.02, known_to(2.0)));
+        assert!(!ends_early(&samples(8), 0.02, known_to(1.0)));
+        let over = |span_ns: u64| {
+            let last = Sample { started_ns: span_ns, ..of_trial(8) };
+            samples(8).into_iter().chain([last]).collect::<Vec<_>>()
+        };
+        assert!(!ends_early(&over(LEAST_SPAN_NS - 1), 0.02, known_to(1.0)));
+        assert!(ends_early(&over(LEAST_SPAN_NS), 0.02, known_to(1.6)));
+        assert!(!ends_early(&over(LEAST_SPAN_NS), 0.02, known_to(1.7)));
     }
 }

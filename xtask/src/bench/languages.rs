@@ -108,14 +108,14 @@ fn driver_ns(name: &str, directory: &Path) -> Result<f64, String> {
     median(&times).ok_or_else(|| "no slice was measured".to_owned())
 }
 
-fn ipcmark(directory: &Path) -> Command {
+pub(super) fn ipcmark(directory: &Path) -> Command {
     let mut command = Command::new(target("release/ipcmark"));
     command.env("XDG_DATA_HOME", directory);
     command
 }
 
 /// What `command` says on standard output, or on standard error if it fails.
-fn said(command: &mut Command) -> Result<String, String> {
+pub(super) fn said(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),

@@ -2,75 +2,17 @@
 
 use crate::common::{Place, has, run};
 use serde_json::Value;
-use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-/// A broker of the test's own, which holds up each message, and how a driver in Python goes through it. Long delays are found on a busy host, too.
-const BROKER: &str = r#"
-RELAY = """
-import os, select, socket, sys, time
-listener = socket.socket(socket.AF_UNIX)
-listener.bind(sys.argv[1])
-listener.listen()
-one, other = listener.accept()[0], listener.accept()[0]
-while True:
-    for source in select.select([one, other], [], [])[0]:
-        message = source.recv(1 << 20)
-        if not message:
-            sys.exit()
-        time.sleep(0.02)
-        (other if source is one else one).sendall(message)
-"""
+/// Long delays are found on a busy host, too.
+const DELAY_NS: &str = "20000000";
 
-
-def through_a_broker(orders):
-    from endpoint import started
-    if orders["role"] == "server":
-        path = os.path.join(orders["directory"], f"{orders['number']}.broker")
-        started(["python3", "-c", RELAY, path])
-        say({"ticket": list(path.encode())})
-    else:
-        path = ticket().decode()
-    sock = socket.socket(socket.AF_UNIX)
-    while sock.connect_ex(path):
-        pass
-    return of_socket(sock)
-
-
-run("#;
-
-/// Makes the driver `slow` of the one in Python, which is built: its codec works for 20 ms, and it has a broker.
-fn make_slow(place: &Place) {
+/// Makes the driver `name` of the one in Python, which is built, with a delay in the layer `layer`.
+fn make_delayed(place: &Place, name: &str, layer: &str) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drivers/handwritten/delayed.sh");
     let drivers = place.path("data/ipcmark/drivers");
-    let slow = drivers.join("slow");
-    fs::create_dir(&slow).unwrap();
-    for file in fs::read_dir(drivers.join("python")).unwrap() {
-        let file = file.unwrap().path();
-        if file.is_file() {
-            fs::copy(&file, slow.join(file.file_name().unwrap())).unwrap();
-        }
-    }
-    change(&slow.join("driver.py"), "\nrun(", BROKER);
-    change(
-        &slow.join("driver.py"),
-        "\"python\",",
-        "\"slow\", {\"slow-broker\": (through_a_broker, [\"latency\"])} |",
-    );
-    let (codec, pickled) = (slow.join("codec.py"), "return pickle.dumps({");
-    let works = "end = time.perf_counter() + 0.02\n        while time.perf_counter() < end:\n            pass\n        ";
-    change(&codec, "import pickle\n", "import pickle\nimport time\n");
-    change(&codec, pickled, &format!("{works}{pickled}"));
-    let broker = "\n[[mechanism]]\nname = \"slow-broker\"\nworkloads = [\"latency\"]\nsummary = \"a broker\"\nwithout = \"unix-stream\"\nadds = \"the broker\"\n";
-    let manifest = slow.join("driver.toml");
-    change(&manifest, "name = \"python\"", "name = \"slow\"");
-    fs::write(&manifest, fs::read_to_string(&manifest).unwrap() + broker).unwrap();
-}
-
-fn change(file: &Path, from: &str, to: &str) {
-    let text = fs::read_to_string(file).unwrap();
-    assert!(text.contains(from), "{}: {from}", file.display());
-    fs::write(file, text.replacen(from, to, 1)).unwrap();
+    let mut command = Command::new("sh");
+    run(command.arg(script).arg(drivers).args([name, layer, DELAY_NS])).expect(0);
 }
 
 fn ipcmark(place: &Place, words: &[&str]) -> Command {
@@ -96,8 +38,9 @@ fn a_slow_codec_and_a_slow_broker_are_found_in_their_own_layers() {
     }
     let place = Place::new();
     run(&mut ipcmark(&place, &["driver", "build", "python"])).expect(0);
-    make_slow(&place);
-    let what = ["explain", "slow/multiprocessing-pipe:codec=pickle", "slow/slow-broker"];
+    make_delayed(&place, "slow", "codec");
+    make_delayed(&place, "held", "broker");
+    let what = ["explain", "slow/multiprocessing-pipe:codec=pickle", "held/relayed"];
     let how = ["-s", "64", "-p", "unpinned", "--time", "40s"];
     let said = run(&mut ipcmark(&place, &[&what[..], &how, &["--format", "json"]].concat())).expect(0);
     let results: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said}"));

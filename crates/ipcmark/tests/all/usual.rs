@@ -19,9 +19,9 @@ const SCENARIO: &str = "name = \"pair\"\n[[process]]\nname = \"a\"\n[[process]]\
 
 /// The transcripts in which every digit counts, and how many lines each may have.
 const OF_FILES: [(&str, usize); 3] = [("report", 25), ("compare-files", 55), ("suite-list", 16)];
-/// The others. Four seconds tell little of the default suite apart, and what ties is named.
+/// The others.
 const MEASURED: [(&str, usize); 9] = [
-    ("default", 60),
+    ("default", 50),
     ("run", 25),
     ("compare", 30),
     ("explain", 90),

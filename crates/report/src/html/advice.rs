@@ -4,7 +4,7 @@
 
 use super::document::Document;
 use crate::svg::front::advice_svg;
-use crate::text::advice::{advice, own_wait, sentence};
+use crate::text::advice::{advice_tables, need, own_wait, sentence};
 use crate::text::layout::Style;
 use crate::words::clean;
 use analysis::advise::Recommendation;
@@ -21,12 +21,13 @@ pub fn advice_html(answers: &[(Option<String>, Recommendation)], command: &[Stri
         @for (flow, answer) in answers {
             section.card {
                 @if let Some(flow) = flow { h2 { (clean(flow)) } }
+                p { (need(answer)) }
                 @if let Some(wait) = own_wait(answer) { p { (wait) } }
                 p { strong { (sentence(answer)) } }
                 @if !answer.ranked.is_empty() {
                     img.picture alt="what is optimised against CPU time" src=(picture(answer));
                 }
-                pre { (advice(None, answer, &Style::default())) }
+                pre { (advice_tables(answer, &Style::default()).trim_matches('\n')) }
             }
         }
     };

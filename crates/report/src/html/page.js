@@ -412,21 +412,24 @@ const compared = {
   },
 };
 
-/** How good each of `values` is among them: from 0, the worst, to 1, the best, in equal steps for equal ratios. */
+/**
+ * How good each of `values` is among them: from 1, the best, to 0, the worst, in equal steps for equal ratios. 0 is at most
+ * half as good as 1, so that values that nearly tie have nearly one colour.
+ */
 function standing(values) {
   const known = values.filter((value) => value > 0).map(Math.log10);
   const [least, most] = [Math.min(...known), Math.max(...known)];
-  const [worst, best] = chosen.higher ? [least, most] : [most, least];
+  const range = Math.max(most - least, Math.log10(2));
   return values.map((value) => {
     if (!(value > 0)) return null;
-    return best === worst ? 1 : (Math.log10(value) - worst) / (best - worst);
+    return 1 - (chosen.higher ? most - Math.log10(value) : Math.log10(value) - least) / range;
   });
 }
 
 const heat = {
   id: 'heat', wide: true,
   title: () => `${metricName()}: every mechanism at every size`,
-  lead: () => 'Within each column: the brightest is the best, the darkest the worst, and equal steps of colour are equal ratios. Colours of two columns say nothing of each other.',
+  lead: () => 'Within each column: the brightest is the best, the darkest the worst, which is half as good or less, and equal steps of colour are equal ratios. Colours of two columns say nothing of each other.',
   wanted: () => bySize.wanted(),
   draw(width) {
     const sizes = chosen.sizes.filter(([size]) => size !== null);

@@ -1,15 +1,15 @@
-//! What differs, as one HTML file that opens by itself: the answer, the ratios as a picture, and the tables of the terminal. Of comparisons,
-//! of programs under `try`, and of replays.
+//! What differs, as one HTML file that opens by itself: the answer, the ratios as a picture, and the tables of the terminal. Of
+//! comparisons, of programs under `try`, and of replays.
 //!
 //! Nothing on the page runs: it has no script, and its policy allows none.
 
 use super::document::Document;
 use crate::svg::ratios::{RatioRow, ratios};
 use crate::text::compared::{of_pairs, of_runs};
-use crate::text::comparison::{comparison, paired};
+use crate::text::comparison::{comparison_tables, paired_tables};
 use crate::text::layout::Style;
 use crate::text::replay::{replay, replay_both};
-use crate::text::tried::{sentences, tried};
+use crate::text::tried::{sentences, tried_tables};
 use analysis::compare::{Comparison, ComparisonVerdict, PairedComparison};
 use analysis::replay::{AnalysedReplay, ReplayedBoth};
 use analysis::tried::{Change, Tried};
@@ -32,18 +32,20 @@ struct Page<'a> {
     what: &'a str,
     rows: Vec<RatioRow>,
     margin: Percent,
-    /// What a terminal shows.
+    /// What a terminal shows below the answer.
     text: String,
 }
 
 impl Page<'_> {
     fn html(self, command: &[String]) -> String {
         let body = html! {
-            section.card { @for sentence in &self.answer { p { (sentence) } } }
+            @if !self.answer.is_empty() {
+                section.card { @for sentence in &self.answer { p { (sentence) } } }
+            }
             @if !self.rows.is_empty() {
                 figure.ratios { (PreEscaped(ratios(&self.rows, self.what, self.margin))) }
             }
-            section.card { pre { (self.text) } }
+            section.card { pre { (self.text.trim_matches('\n')) } }
         };
         let Self { title, heading, .. } = self;
         Document { title, heading, style: OWN_STYLE, has_images: false, body, command }.html()
@@ -72,7 +74,7 @@ pub fn comparison_html(compared: &Comparison, command: &[String]) -> String {
         what: "time of B over that of A",
         rows: compared.cases.iter().filter_map(row).collect(),
         margin: compared.options.margin,
-        text: comparison(compared, &style()),
+        text: comparison_tables(compared, &style()),
     }
     .html(command)
 }
@@ -95,7 +97,7 @@ pub fn paired_html(pairs: &[PairedComparison], margin: Percent, command: &[Strin
         what: "time of B over that of A",
         rows: pairs.iter().filter_map(row).collect(),
         margin,
-        text: paired(pairs, margin, &style()),
+        text: paired_tables(pairs, &style()),
     }
     .html(command)
 }
@@ -121,7 +123,7 @@ pub fn tried_html(of: &Tried, command: &[String]) -> String {
         what: &what,
         rows: of.variants.iter().filter_map(row).collect(),
         margin: of.margin,
-        text: tried(of, &style()),
+        text: tried_tables(of, &style()),
     }
     .html(command)
 }

@@ -1,7 +1,8 @@
 //! Comparisons, as snapshots.
 
 use super::PLAIN;
-use crate::{comparison, fixture, paired, planned};
+use crate::text::compared::{of_pairs, of_runs};
+use crate::{comparison, comparison_html, fixture, paired, paired_html, planned};
 use analysis::compare;
 use model::Percent;
 
@@ -37,6 +38,21 @@ fn ratios() -> Vec<compare::PairedRatios> {
 
 fn pairs() -> Vec<compare::PairedComparison> {
     compare::compare_paired(&ratios(), 34e9, compare::ComparisonOptions::interleaved())
+}
+
+#[test]
+fn pages_say_their_answers_once() {
+    let (compared, pairs, margin) = (compared(), pairs(), Percent(0.01));
+    let pages = [
+        (of_runs(&compared), comparison_html(&compared, &[])),
+        (of_pairs(&pairs, margin), paired_html(&pairs, margin, &[])),
+    ];
+    for (sentences, page) in pages {
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for sentence in sentences {
+            assert_eq!(words.matches(&sentence).count(), 1, "{sentence}");
+        }
+    }
 }
 
 #[test]

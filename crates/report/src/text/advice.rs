@@ -19,10 +19,8 @@ const MOST_ROWS: usize = 12;
 
 /// `answer` for a terminal. `flow` is the flow of the scenario that it is for.
 pub fn advice(flow: Option<&str>, answer: &Recommendation, style: &Style) -> String {
+    let tables = advice_tables(answer, style);
     let style = &style.for_tables();
-    let indented = |texts: Vec<String>| {
-        texts.iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER)).collect::<Vec<_>>()
-    };
     let flow = flow.map(|flow| format!("{}: ", clean(flow))).unwrap_or_default();
     let parts = [
         wrap(&format!("{flow}{}", need(answer)), style.width, "", INDENT),
@@ -31,6 +29,17 @@ pub fn advice(flow: Option<&str>, answer: &Recommendation, style: &Style) -> Str
             .unwrap_or_default(),
         vec![String::new()],
         wrap(&sentence(answer), style.width, "", INDENT),
+    ];
+    finish(&parts.concat()) + &tables
+}
+
+/// What stands below the answer, an empty line first and last.
+pub(crate) fn advice_tables(answer: &Recommendation, style: &Style) -> String {
+    let style = &style.for_tables();
+    let indented = |texts: Vec<String>| {
+        texts.iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER)).collect::<Vec<_>>()
+    };
+    let parts = [
         section("candidates, * where nothing is better in one and nowhere worse", rows(answer), style),
         section(MISSED_HEADING, indented(missed(&answer.settings)), style),
         section("what to set", indented(knobs(answer)), style),
@@ -43,7 +52,7 @@ pub fn advice(flow: Option<&str>, answer: &Recommendation, style: &Style) -> Str
 }
 
 /// What was asked.
-fn need(answer: &Recommendation) -> String {
+pub(crate) fn need(answer: &Recommendation) -> String {
     let need = &answer.need;
     let size = if need.pattern == Pattern::Signal { String::new() } else { format!(" of {}", need.size) };
     let rate = need.rate.and_then(|rate| Pace::Rate(rate).in_words());
@@ -337,6 +346,7 @@ mod tests {
         let text = flat(&advice(Some("query"), &held, &Style::default()));
         let page = crate::advice_html(&[(Some("query".to_owned()), held.clone())], &[]);
         for of in [text, flat(&page)] {
+            assert_eq!(of.matches("Take unix-stream").count(), 1, "{of}");
             let wait = of.find("waits 41.0 ms for an acknowledgement").expect("the wait");
             assert!(wait < of.find("Take unix-stream").unwrap(), "{of}");
             assert!(

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Stands where a line must not end: between a number and its unit, or what it is of.
 pub(crate) const UNBROKEN: char = '\u{a0}';
 
-/// More that are too close to call are not named.
-const NAMED: usize = 4;
+/// Of more that are too close to call the fastest two are named, and the others counted.
+const NAMED: usize = 3;
 
 /// What is fastest: for each workload a heading with its places and what is to be said of each. Nothing where nothing competes.
 pub(crate) fn fastest(results: &AnalysedResults<'_>) -> Vec<(String, Vec<(String, String)>)> {
@@ -80,10 +80,13 @@ fn of_span(results: &AnalysedResults<'_>, span: &[&Leader], sizes: &str) -> Stri
 /// The fastest, or those that are too close to call.
 fn of_best(names: &[String], is_known: bool) -> String {
     match names {
-        [] => "too close to call".to_owned(),
         [only] if is_known => only.clone(),
         [only] => format!("probably {only}"),
+        [first, second, others @ ..] if names.len() > NAMED => {
+            format!("{first}, {second} and {} more tie", others.len())
+        }
         [others @ .., last] => format!("{} and {last} tie", others.join(", ")),
+        [] => String::new(),
     }
 }
 
@@ -103,11 +106,10 @@ fn by_how_much(results: &AnalysedResults<'_>, leader: &Leader, at: &str) -> Stri
     format!(" ({at}{})", shown.join(", "))
 }
 
-/// The names of the fastest and of those that are too close to it to call; none of too many.
+/// The names of the fastest and of those that are too close to it to call.
 fn best_names(results: &AnalysedResults<'_>, leader: &Leader) -> Vec<String> {
     let all = std::iter::once(&leader.best).chain(&leader.as_good);
-    let names: Vec<String> = all.map(|at| name(&results.records[*at].record.case)).collect();
-    if names.len() > NAMED { Vec::new() } else { names }
+    all.map(|at| name(&results.records[*at].record.case)).collect()
 }
 
 /// A size that no line parts from its unit.

@@ -31,8 +31,13 @@ const ADJUSTED: Heading = Heading::new("×floor").meaning(
 const DETECTS: Heading = Heading::new("detects")
     .meaning("the smallest difference that this comparison detects with a chance of 80%");
 
-/// How each case changed from run A to run B, in blocks as in the table of results.
+/// How each case changed from run A to run B: the answer, then blocks as in the table of results.
 pub fn comparison(comparison: &Comparison, style: &Style) -> String {
+    paragraphs(&of_runs(comparison), &style.for_tables()) + &comparison_tables(comparison, style)
+}
+
+/// What stands below the answer of a comparison, an empty line first.
+pub(crate) fn comparison_tables(comparison: &Comparison, style: &Style) -> String {
     let style = &style.for_tables();
     let cases = comparable(&comparison.cases, |case| &case.case);
     let mut sheet: Vec<Block> = cases.into_iter().map(|(common, cases)| case_block(common, cases)).collect();
@@ -42,7 +47,6 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
         section(&format!("only in {run}"), keys.collect(), style)
     };
     let parts = [
-        paragraphs(&of_runs(comparison), style),
         vec![String::new()],
         labelled(&head(comparison), style),
         blocks(&sheet, style),
@@ -53,12 +57,17 @@ pub fn comparison(comparison: &Comparison, style: &Style) -> String {
     finish(&parts.concat())
 }
 
-fn paragraphs(texts: &[String], style: &Style) -> Vec<String> {
-    texts.iter().flat_map(|text| wrap(text, style.width, "", INDENT)).collect()
+fn paragraphs(texts: &[String], style: &Style) -> String {
+    finish(&texts.iter().flat_map(|text| wrap(text, style.width, "", INDENT)).collect::<Vec<_>>())
 }
 
 /// Pairs that one run measured interleaved: the second of each pair against the first; a difference within `margin` is none.
 pub fn paired(pairs: &[PairedComparison], margin: Percent, style: &Style) -> String {
+    paragraphs(&of_pairs(pairs, margin), &style.for_tables()) + &paired_tables(pairs, style)
+}
+
+/// What stands below the answer of pairs, an empty line first.
+pub(crate) fn paired_tables(pairs: &[PairedComparison], style: &Style) -> String {
     let style = &style.for_tables();
     const RATIO: Heading = Heading::new("time").meaning(
         "time of B over that of A in slices side by side; intervals (±) hold at whatever time one stops",
@@ -103,7 +112,6 @@ pub fn paired(pairs: &[PairedComparison], margin: Percent, style: &Style) -> Str
     };
     let sheet = [block];
     let parts = [
-        paragraphs(&of_pairs(pairs, margin), style),
         blocks(&sheet, style),
         section("notes", labelled(&meanings(&sheet), style), style),
     ];

@@ -13,14 +13,21 @@ const TOLD: usize = 5;
 
 /// What came of trying, for the terminal.
 pub fn tried(tried: &Tried, style: &Style) -> String {
+    let tables = tried_tables(tried, style);
     let style = &style.for_tables();
     let words = sentences(tried).iter().flat_map(|text| wrap(text, style.width, INDENT, DEEPER)).collect();
-    let mut lines = section(&clean(&tried.command), words, style);
-    lines.extend(grid(&numbers(tried), style));
+    let answer = section(&clean(&tried.command), words, style);
+    finish(&answer.into_iter().skip(1).collect::<Vec<_>>()) + &tables
+}
+
+/// What stands below the answer, an empty line first.
+pub(crate) fn tried_tables(tried: &Tried, style: &Style) -> String {
+    let style = &style.for_tables();
+    let mut lines = grid(&numbers(tried), style);
     if tried.variants.iter().any(|variant| !variant.connections.is_empty()) {
         lines.extend(grid(&connections(tried), style));
     }
-    finish(&lines.into_iter().skip(1).collect::<Vec<_>>())
+    finish(&lines)
 }
 
 /// The answer: what the best variants change.
