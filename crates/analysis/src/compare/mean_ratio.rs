@@ -2,13 +2,16 @@
 //!
 //! Quadruples of one trial pair resemble each other, and neighbouring trial pairs may, so that the error comes from trial pairs.
 
-use super::any_time::{p_at_any_time, tail_at_any_time};
+use super::any_time::{errors_at_any_time, p_at_any_time};
 use super::quadruples::QuadrupleRatio;
 use super::statistics::POWER_TAIL;
 use crate::stats::student_quantile;
 
 /// The fewest trial pairs that allow a verdict.
 pub const FEWEST_TRIAL_PAIRS: usize = 8;
+
+/// A log ratio beyond which an interval says nothing: a ratio whose ends are numbers, so that programs can read them.
+const WIDEST: f64 = 100.0;
 
 /// The mean log ratio with its standard error.
 #[derive(Debug, Clone, Copy)]
@@ -79,9 +82,10 @@ impl MeanRatio {
         }
     }
 
-    /// Half the width of the interval that misses with probability `miss` at any time at all.
+    /// Half the width of the interval that misses with probability `miss` at any time at all, or [`WIDEST`].
     pub(crate) fn half(self, miss: f64) -> f64 {
-        student_quantile(tail_at_any_time(miss, self.pairs), self.degrees) * self.error
+        // Without an error an infinite number of them is none.
+        (errors_at_any_time(miss, self.degrees, self.pairs).min(f64::MAX) * self.error).min(WIDEST)
     }
 
     /// The log ratio that the interval of `level` excludes from 0 with a chance of 80%.

@@ -49,33 +49,27 @@ pub(super) fn tables(selector: &Selector<'_>, stack: &StudyStack) -> Vec<Evaluat
 }
 
 fn table(selector: &Selector<'_>, stack: &StudyStack, bar: &StudyBar) -> EvaluatedTable {
-    let row = |at: usize| EvaluatedRow {
-        name: bar.layers[at].name.clone(),
-        published: false,
-        cells: vec![
-            added(selector, bar, at, "time"),
-            added(selector, bar, at, "cpu"),
-            of_layer(selector, bar, at, "p99"),
-            memory(selector, bar, at),
-        ],
+    // Time and CPU time of a layer are what it adds; of all together, what they sum to.
+    let row = |name: &str, at: usize, time_of: fn(&Selector<'_>, &StudyBar, usize, &str) -> EvaluatedCell| {
+        EvaluatedRow {
+            name: name.to_owned(),
+            published: false,
+            cells: vec![
+                time_of(selector, bar, at, "time"),
+                time_of(selector, bar, at, "cpu"),
+                of_layer(selector, bar, at, "p99"),
+                memory(selector, bar, at),
+            ],
+        }
     };
-    let last = bar.layers.len() - 1;
-    let together = EvaluatedRow {
-        name: "together".to_owned(),
-        published: false,
-        cells: vec![
-            of_layer(selector, bar, last, "time"),
-            of_layer(selector, bar, last, "cpu"),
-            of_layer(selector, bar, last, "p99"),
-            memory(selector, bar, last),
-        ],
-    };
+    let layers = bar.layers.iter().enumerate().map(|(at, layer)| row(&layer.name, at, added));
+    let together = row("together", bar.layers.len() - 1, of_layer);
     let columns = ["adds", "CPU time", "p99 with it", "memory with it"];
     EvaluatedTable {
         name: bar.name.clone(),
         title: stack.title.clone(),
         columns: columns.map(str::to_owned).to_vec(),
-        rows: (0..bar.layers.len()).map(row).chain([together]).collect(),
+        rows: layers.chain([together]).collect(),
         notes: stack.notes.clone(),
     }
 }

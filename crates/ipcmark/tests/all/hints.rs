@@ -78,6 +78,7 @@ fn posix_objects_that_cannot_be_made_are_named_by_the_doctor() {
 const BARE_DEV: &str = "mkdir -p $TMPDIR/dev && mount --rbind /dev $TMPDIR/dev && mount -t tmpfs none /dev && \
                         for n in null zero full random urandom tty; do touch /dev/$n && mount --bind $TMPDIR/dev/$n /dev/$n; done";
 
+/// Slow: it starts the program and its doctor in two sets of mounts.
 #[test]
 fn what_is_not_in_dev_is_named_by_the_doctor() {
     let Some((_, doctor)) = refused_and_diagnosed(BARE_DEV, "shm-ring:memory=posix") else { return };

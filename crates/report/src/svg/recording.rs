@@ -6,6 +6,7 @@ use crate::quantity::percent;
 use crate::text::recording::{flow_cells, flow_name, head};
 use crate::words::{clean, clip};
 use analysis::recording::{AnalysedScenario, FlowSums};
+use model::scenario::Process;
 use std::collections::BTreeMap;
 
 /// The size of a box, and the room between two.
@@ -35,27 +36,7 @@ pub(crate) fn recording_element(analysed: &AnalysedScenario) -> String {
 
 fn canvas(analysed: &AnalysedScenario, ground: Ground) -> Canvas {
     let scenario = &analysed.scenario;
-    let mut rows: BTreeMap<usize, usize> = BTreeMap::new();
-    // Each process stands in the column of its depth, below those before it.
-    let places: Vec<(usize, usize)> = analysed
-        .depths
-        .iter()
-        .map(|depth| {
-            let row = rows.entry(*depth).or_default();
-            *row += 1;
-            (*depth, *row - 1)
-        })
-        .collect();
-    let (columns, most) =
-        (rows.keys().max().map_or(1, |last| last + 1), rows.values().max().copied().unwrap_or(1));
-    let width = 2.0 * MARGIN + columns as f64 * (BOX.0 + BETWEEN.0) - BETWEEN.0;
-    let height = 2.0 * MARGIN + most as f64 * (BOX.1 + BETWEEN.1) - BETWEEN.1 + LEGEND;
-    let corner = |process: usize| -> Point {
-        let (column, row) = places[process];
-        // A column of few stands in the middle of the others.
-        let free = (most - rows[&column]) as f64 * (BOX.1 + BETWEEN.1) / 2.0;
-        (MARGIN + column as f64 * (BOX.0 + BETWEEN.0), MARGIN + free + row as f64 * (BOX.1 + BETWEEN.1))
-    };
+    let (corners, (width, height)) = corners(&analysed.depths);
     let title = format!("{}: {}", clean(&scenario.name), head(analysed));
     let width = width.max(420.0);
     let mut canvas = Canvas { width, height, title, letters: LETTERS, ground, marks: Vec::new() };
@@ -68,7 +49,7 @@ fn canvas(analysed: &AnalysedScenario, ground: Ground) -> Canvas {
         // The first goes through the middle, the others above and below it in turn.
         let shift = 12.0 * (*at as f64 / 2.0).ceil() * if at.is_multiple_of(2) { 1.0 } else { -1.0 };
         *at += 1;
-        let (from, to) = ends(corner(flow.from), corner(flow.to), shift);
+        let (from, to) = ends(corners[flow.from], corners[flow.to], shift);
         let cells = flow_cells(flow);
         let text = format!(
             "{}: {} per s, size {}, reply {}, round trip {}, waited {}",
@@ -86,25 +67,48 @@ fn canvas(analysed: &AnalysedScenario, ground: Ground) -> Canvas {
             labels.push(words(&text, middle, Anchor::Middle).letters(10.0).rim("white", 3.0).color(INK));
         }
     }
-    for (at, process) in scenario.processes.iter().enumerate() {
-        let (x, y) = corner(at);
-        let below = match &process.recorded {
-            Some(of) => format!("CPU {}, waited {}", percent(of.cpu), percent(of.waited)),
-            None => "not recorded".to_owned(),
-        };
-        let marks = vec![
-            area((x, y), BOX.0, BOX.1, "#f3f5f7").stroke(QUIET, 1.0).into(),
-            words(&clip(&process.name, 19), (x + BOX.0 / 2.0, y + 18.0), Anchor::Middle)
-                .bold()
-                .color(INK)
-                .into(),
-            words(&below, (x + BOX.0 / 2.0, y + 35.0), Anchor::Middle).letters(10.0).color(QUIET).into(),
-        ];
-        canvas.add(Mark::Group(format!("{}: {below}", clean(&process.name)), marks));
+    for (process, corner) in scenario.processes.iter().zip(corners) {
+        canvas.add(process_box(process, corner));
     }
     labels.into_iter().for_each(|label| canvas.add(label));
     legend(&mut canvas);
     canvas
+}
+
+/// The upper left corners of the boxes of processes, each in the column of its depth, below those before it; and the width and height of all.
+fn corners(depths: &[usize]) -> (Vec<Point>, (f64, f64)) {
+    let mut rows: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut places = Vec::new();
+    for depth in depths {
+        let row = rows.entry(*depth).or_default();
+        places.push((*depth, *row));
+        *row += 1;
+    }
+    let columns = rows.keys().max().map_or(1, |last| last + 1);
+    let most = rows.values().max().copied().unwrap_or(1);
+    let corner = |(column, row): (usize, usize)| -> Point {
+        // A column of few stands in the middle of the others.
+        let free = (most - rows[&column]) as f64 * (BOX.1 + BETWEEN.1) / 2.0;
+        (MARGIN + column as f64 * (BOX.0 + BETWEEN.0), MARGIN + free + row as f64 * (BOX.1 + BETWEEN.1))
+    };
+    let width = 2.0 * MARGIN + columns as f64 * (BOX.0 + BETWEEN.0) - BETWEEN.0;
+    let height = 2.0 * MARGIN + most as f64 * (BOX.1 + BETWEEN.1) - BETWEEN.1 + LEGEND;
+    (places.into_iter().map(corner).collect(), (width, height))
+}
+
+/// The box of a process: its name, and below it how busy it was.
+fn process_box(process: &Process, (x, y): Point) -> Mark {
+    let below = match &process.recorded {
+        Some(of) => format!("CPU {}, waited {}", percent(of.cpu), percent(of.waited)),
+        None => "not recorded".to_owned(),
+    };
+    let name = words(&clip(&process.name, 19), (x + BOX.0 / 2.0, y + 18.0), Anchor::Middle);
+    let marks = vec![
+        area((x, y), BOX.0, BOX.1, "#f3f5f7").stroke(QUIET, 1.0).into(),
+        name.bold().color(INK).into(),
+        words(&below, (x + BOX.0 / 2.0, y + 35.0), Anchor::Middle).letters(10.0).color(QUIET).into(),
+    ];
+    Mark::Group(format!("{}: {below}", clean(&process.name)), marks)
 }
 
 /// What widths and colours mean.
