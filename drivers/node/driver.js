@@ -16,16 +16,21 @@ const MECHANISMS = [
   { name: 'node-ipc-advanced', workloads: WORKLOADS },
 ];
 
+// Writes `bytes`; a promise where they have to wait.
+function write(sink, bytes) {
+  return sink.write(bytes) ? undefined : new Promise((drained) => sink.once('drain', drained));
+}
+
 // Whole messages over a stream of bytes.
 function overStream(source, sink) {
   const incoming = new Incoming(source);
   sink.on('error', () => {});
   return {
-    async send(number, size, check) {
-      if (!sink.write(made(number, size, check))) await new Promise((drained) => sink.once('drain', drained));
+    send(number, size, check) {
+      return write(sink, made(number, size, check));
     },
-    async receive(number, size, check) {
-      verify(await incoming.take(size), number, size, check);
+    receive(number, size, check) {
+      return incoming.take(size, (message) => verify(message, number, size, check));
     },
   };
 }
@@ -35,17 +40,16 @@ function overObjects(source, sink, { encode, decode }) {
   const incoming = new Incoming(source);
   sink.on('error', () => {});
   return {
-    async send(number, size, check) {
+    send(number, size, check) {
       const body = encode(made(number, size, check));
       const frame = Buffer.allocUnsafe(4 + body.length);
       frame.writeUInt32LE(body.length);
       frame.set(body, 4);
-      if (!sink.write(frame)) await new Promise((drained) => sink.once('drain', drained));
+      return write(sink, frame);
     },
-    async receive(number, size, check) {
-      const length = await incoming.take(4);
-      const body = length && (await incoming.take(length.readUInt32LE()));
-      verify(body && decode(body), number, size, check);
+    receive(number, size, check) {
+      const use = (body) => verify(body && decode(body), number, size, check);
+      return incoming.take(4, (length) => (length ? incoming.take(length.readUInt32LE(), use) : use()));
     },
   };
 }
@@ -90,17 +94,16 @@ function overLines(socket) {
 function overClones(socket) {
   const incoming = new Incoming(socket);
   return {
-    async send(number, size, check) {
+    send(number, size, check) {
       const clone = v8.serialize({ data: made(number, size, check) });
       const message = Buffer.allocUnsafe(4 + clone.length);
       message.writeUInt32BE(clone.length);
       clone.copy(message, 4);
-      if (!socket.write(message)) await new Promise((drained) => socket.once('drain', drained));
+      return write(socket, message);
     },
-    async receive(number, size, check) {
-      const length = await incoming.take(4);
-      const clone = length && (await incoming.take(length.readUInt32BE()));
-      verify(clone && v8.deserialize(clone).data, number, size, check);
+    receive(number, size, check) {
+      const use = (clone) => verify(clone && v8.deserialize(clone).data, number, size, check);
+      return incoming.take(4, (length) => (length ? incoming.take(length.readUInt32BE(), use) : use()));
     },
   };
 }

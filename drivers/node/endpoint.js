@@ -5,12 +5,11 @@
 const WORKLOADS = ['latency', 'transfer', 'throughput'];
 const GOLDEN = 0x9e3779b97f4a7c15n;
 
-// Bytes that come by events, taken in parts of a wanted length by whoever awaits them.
+// Bytes that come by events, taken in parts of a wanted length.
 class Incoming {
   constructor(stream) {
     this.parts = [];
     this.length = 0;
-    this.wanted = 0;
     this.hasEnded = false;
     stream.on('data', (part) => {
       this.parts.push(part);
@@ -26,21 +25,27 @@ class Incoming {
   }
 
   wake() {
-    if (this.resolve && (this.length >= this.wanted || this.hasEnded)) {
-      const { resolve } = this;
-      this.resolve = undefined;
-      resolve();
+    if (this.waiting && (this.length >= this.waiting.count || this.hasEnded)) {
+      const { count, use, resolve, reject } = this.waiting;
+      this.waiting = undefined;
+      try {
+        resolve(use(this.cut(count)));
+      } catch (error) {
+        reject(error);
+      }
     }
   }
 
-  // So many bytes; undefined where the stream ends before.
-  async take(count) {
-    if (this.length < count && !this.hasEnded) {
-      this.wanted = count;
-      await new Promise((resolve) => {
-        this.resolve = resolve;
-      });
-    }
+  // What `use` makes of so many bytes, or of undefined where the stream ends before: at once where they are here, else a
+  // promise. One promise is all that a message costs: each further one takes as long as a tenth of a round trip.
+  take(count, use = (bytes) => bytes) {
+    if (this.length >= count || this.hasEnded) return use(this.cut(count));
+    return new Promise((resolve, reject) => {
+      this.waiting = { count, use, resolve, reject };
+    });
+  }
+
+  cut(count) {
     if (this.length < count) return undefined;
     const all = this.parts.length === 1 ? this.parts[0] : Buffer.concat(this.parts);
     this.parts = all.length > count ? [all.subarray(count)] : [];
@@ -107,8 +112,10 @@ async function run(orders, channel, { check, each, stretches }) {
     const start = process.hrtime.bigint();
     let before = start;
     for (const end = number + messages; number < end; number += 1) {
-      await first(number, size, check);
-      if (!streams) await second(number, answer, check);
+      const isOver = first(number, size, check);
+      if (isOver) await isOver;
+      const isAnswered = !streams && second(number, answer, check);
+      if (isAnswered) await isAnswered;
       if (each && timed) {
         const now = process.hrtime.bigint();
         eachNs.push(Number(now - before));

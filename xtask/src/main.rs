@@ -6,24 +6,14 @@
 
 #[cfg(feature = "crates")]
 mod bench;
-mod book;
-#[cfg(feature = "crates")]
-mod campaign;
-#[cfg(feature = "crates")]
 mod docs;
 mod drivers;
-mod fuzz;
-#[cfg(feature = "crates")]
-mod namespaces;
 mod notes;
 mod programs;
-mod python;
 mod release;
-mod rust_tests;
 mod steps;
 mod test;
 mod test_notes;
-mod tidy;
 
 use std::process::ExitCode;
 
@@ -45,6 +35,8 @@ usage: cargo xtask TASK
                  predict [NAME [PASSES]]: what is predicted of real servers beside what `try` measures;
                  try [NAME [PASSES]]: exchanges of real servers beside their own Unix sockets; try filter: what the filter costs;
                  static [SECONDS]: the static binary beside cargo's own build;
+                 languages [NAME]: drivers over loops written by hand in each language;
+                 layers [NAME [PASSES]]: where sums of layers find delays that are put into one;
                  memory [SECONDS]: the most memory of a run of the default suite;
                  page: the time to make and to open a report of ten thousand cases
   release        make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials;
@@ -60,10 +52,10 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test::all(),
         ["test", "--quick"] => test::quick(),
-        ["tidy"] => tidy::check(),
-        ["book"] => book::write(),
-        ["fuzz"] => fuzz::run("60"),
-        ["fuzz", seconds] => fuzz::run(seconds),
+        ["tidy"] => test::tidy::check(),
+        ["book"] => docs::book::write(),
+        ["fuzz"] => test::fuzz::run("60"),
+        ["fuzz", seconds] => test::fuzz::run(seconds),
         ["release"] => release::all(),
         _ => with_crates(&words),
     };
@@ -83,9 +75,9 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
         return done.map_err(|failure| failure.to_string());
     }
     match words {
-        ["docs"] => docs::write(),
-        ["campaign"] => campaign::run("60", &[]),
-        ["campaign", minutes, parts @ ..] => campaign::run(minutes, parts),
+        ["docs"] => docs::generated::write(),
+        ["campaign"] => test::campaign::run("60", &[]),
+        ["campaign", minutes, parts @ ..] => test::campaign::run(minutes, parts),
         ["bench", name, arguments @ ..] => bench::run(name, arguments),
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
         [bench::by_hand::BY_HAND, rest @ ..] => bench::by_hand::endpoint(rest),

@@ -4,10 +4,19 @@
 //! to run it. A step that selected a part of the workspace would have other features of the dependencies, and compile
 //! them and all that is above them again.
 
+#[cfg(feature = "crates")]
+pub mod campaign;
+pub mod fuzz;
+#[cfg(feature = "crates")]
+pub mod namespaces;
+mod python;
+mod rust_tests;
+pub mod tidy;
+
+use self::rust_tests::{TestProgram, TestSelection};
 use crate::notes::Notes;
-use crate::rust_tests::{TestProgram, TestSelection};
 use crate::steps::{Times, cargo, root, step};
-use crate::{drivers, programs, python, rust_tests, tidy};
+use crate::{drivers, programs};
 
 /// What selects the same crates and features in every step.
 const ALL: [&str; 2] = ["--workspace", "--all-features"];

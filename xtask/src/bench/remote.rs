@@ -6,7 +6,7 @@ use super::others::{
     IPERF3_STREAM, REMOTE_ROUNDS, Server, in_abba_order, iperf3_message_ns, number_after, said_by,
 };
 use super::setup::{Bench, filling};
-use crate::namespaces::Namespaces;
+use crate::test::namespaces::Namespaces;
 use harness::coordinator::remote::{Remote, RemoteHost};
 use harness::coordinator::schedule::Trials;
 use harness::coordinator::trial_error::TrialError;

@@ -5,7 +5,7 @@
 
 use super::place::{Aftermath, Place, ipcmark, wait_until};
 use super::row::Row;
-use crate::namespaces::Namespaces;
+use crate::test::namespaces::Namespaces;
 use crate::steps::target;
 use rand::Rng;
 use rand::seq::IndexedRandom;

@@ -9,7 +9,7 @@ mod place;
 mod row;
 mod two_hosts;
 
-use crate::fuzz;
+use super::fuzz;
 use crate::steps::{cargo, root};
 use row::Row;
 use rustix::process::{Pid, Signal, kill_process_group, setpriority_process};
