@@ -56,6 +56,18 @@ fn pages_say_their_answers_once() {
 }
 
 #[test]
+fn a_ratio_that_its_times_do_not_have_is_said_to_be_of_one_speed() {
+    let mut ratios = ratios();
+    let said = |ratios: &[compare::PairedRatios]| {
+        let pairs = compare::compare_paired(ratios, 34e9, compare::ComparisonOptions::interleaved());
+        of_pairs(&pairs, Percent(0.01)).concat()
+    };
+    assert!(!said(&ratios).contains("had the host been as fast for both"));
+    ratios[0].median_ns = [Some(4e3); 2];
+    assert!(said(&ratios).contains("times), had the host been as fast for both."), "{}", said(&ratios));
+}
+
+#[test]
 fn a_comparison_in_80_columns() {
     insta::assert_snapshot!(comparison(&compared(), &PLAIN), @"
     Of 13 cases B is slower in 0, faster in 1, no different in 2; 10 are undecided.

@@ -79,9 +79,10 @@ fn sentence(compared: &Compared, margin: Percent) -> String {
     let interval = compared.ratio.and_then(|(_, interval)| interval);
     match (verdict, compared.ratio) {
         (ComparisonVerdict::Slower | ComparisonVerdict::Faster, Some((ratio, _))) => format!(
-            "{what}: {b} takes {time_b}, {a} {time_a}: {}{}.",
+            "{what}: {b} takes {time_b}, {a} {time_a}: {}{}{}.",
             as_long(ratio),
-            interval.map(|interval| format!(" ({})", range(interval))).unwrap_or_default()
+            interval.map(|interval| format!(" ({})", range(interval))).unwrap_or_default(),
+            if says_both(*times_ns, interval) { "" } else { AT_ONE_SPEED }
         ),
         (ComparisonVerdict::NoDifference, _) => {
             format!("{what}: {b} takes as long as {a}, {time_a}, within ±{margin}.")
@@ -92,6 +93,17 @@ fn sentence(compared: &Compared, margin: Percent) -> String {
             }
             None => format!("{what}: undecided: too few trials to tell."),
         },
+    }
+}
+
+/// Stands behind a ratio that the times beside it do not have.
+const AT_ONE_SPEED: &str = ", had the host been as fast for both";
+
+/// Whether the ratio of `times_ns` lies in `interval`: each is of the host as it was then, and the ratio is of one speed of it.
+fn says_both(times_ns: [Option<f64>; 2], interval: Option<(f64, f64)>) -> bool {
+    match (times_ns, interval) {
+        ([Some(a), Some(b)], Some((low, high))) => (low..=high).contains(&(b / a)),
+        _ => true,
     }
 }
 
