@@ -17,7 +17,7 @@ const PRIOR: [(f64, f64); 4] = [(1.0, 0.5), (0.1, 0.25), (0.01, 0.125), (0.001, 
 /// chance that any up to then, or after, misses is at most `miss`. Infinite where so few blocks cannot say it.
 pub(super) fn errors_at_any_time(miss: f64, degrees: f64, blocks: f64) -> f64 {
     const MOST: f64 = 1e9;
-    const STEPS: usize = 100;
+    const STEPS: usize = 40;
     let is_enough = |errors: f64| log_evidence(errors, degrees, blocks) >= -miss.ln();
     if !is_enough(MOST) {
         return f64::INFINITY;
