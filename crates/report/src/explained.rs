@@ -59,7 +59,7 @@ pub(crate) fn explanation(name: &str, size: u64, iteration_ns: f64) -> Explanati
         server: count,
         running: 0.5,
     };
-    let unseen = Fact::Unknown("cycles: this processor shows no counters; look at bare metal".to_owned());
+    let unseen = Fact::Unknown("this processor shows no counters; look at bare metal".to_owned());
     let probe = |probe, absent: Option<&str>, changes| ProbeUse {
         probe,
         absent: absent.map(str::to_owned),

@@ -99,11 +99,19 @@ pub(crate) fn section(heading: &str, lines: Vec<String>, style: &Style) -> Vec<S
     [String::new()].into_iter().chain(heading).chain(lines).collect()
 }
 
-/// Texts, each behind its label.
+/// Texts, each behind its label, or below it where that is long.
 pub(crate) fn labelled<L: AsRef<str>>(texts: &[(L, String)], style: &Style) -> Vec<String> {
-    let widest = texts.iter().map(|(label, _)| width(label.as_ref())).max().unwrap_or_default();
+    /// A longer label leaves too few columns beside it.
+    const LONGEST_LABEL: usize = 24;
+    let is_short = |columns: &usize| *columns <= LONGEST_LABEL;
+    let widest = texts.iter().map(|(label, _)| width(label.as_ref())).filter(is_short).max().unwrap_or(0);
     let lines = |(label, text): &(L, String)| {
-        let first = format!("{INDENT}{}  ", left(label.as_ref(), widest));
+        let label = label.as_ref();
+        if width(label) > LONGEST_LABEL {
+            let above = wrap(label, style.width, INDENT, INDENT);
+            return [above, wrap(text, style.width, DEEPER, DEEPER)].concat();
+        }
+        let first = format!("{INDENT}{}  ", left(label, widest));
         wrap(text, style.width, &first, &" ".repeat(width(&first)))
     };
     texts.iter().flat_map(lines).collect()
