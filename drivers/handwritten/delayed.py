@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import codec
@@ -85,7 +86,7 @@ def run(program: str, offered: dict[str, Any], own: Any) -> None:
             collect_at_times(orders)
         return bool(own(orders))
 
-    as_it_is("delayed", offered, own=own_or_collected)
+    as_it_is(Path(__file__).parent.name, offered, own=own_or_collected)
 
 
 if len(sys.argv) > 3:

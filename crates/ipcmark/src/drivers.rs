@@ -3,6 +3,7 @@
 
 use crate::cli::EndpointOptions;
 use crate::exit::Error;
+use crate::session::watch_signals;
 use crate::shipped::{DriverFile, SHIPPED, Shipped, file_name};
 use harness::coordinator::driver::{Driver, DriverSet};
 use harness::coordinator::via::Via;
@@ -12,7 +13,7 @@ use model::card::{Card, CardKind};
 use model::{ByName, CODEC, CaseDrivers, DriverName, Framing, Invalid, Payload, Reach, Spec, Workload};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use sys::{Failure, OrFail};
 
@@ -157,13 +158,20 @@ impl TypedDrivers {
         if let Some(known) = self.set.started_by(&command) {
             return Ok(Some(known.name.clone()));
         }
-        let driver = Driver::meet(&command, timeout, &AtomicBool::new(false))?;
+        let driver = met(&command, timeout)?;
         let own = driver.hello.mechanisms.iter();
         own.for_each(|own| registry::add(card(&own.name, &own.summary, &own.workloads)));
         let name = driver.name.clone();
         self.set.add(driver)?;
         Ok(Some(name))
     }
+}
+
+/// The driver that `command` starts. What it started must not outlive a process that a signal ends.
+fn met(command: &Via, timeout: Duration) -> Result<Driver, Error> {
+    let stop = watch_signals()?;
+    let met = Driver::meet(command, timeout, &stop);
+    met.map_err(|invalid| if stop.load(Ordering::Relaxed) { Error::Interrupted } else { invalid.into() })
 }
 
 fn register_all(manifest: &Manifest) {
@@ -220,7 +228,7 @@ pub fn meet(typed: TypedDrivers, timeout: Duration, blocks: &mut [Block]) -> Res
             if set.get(name).is_none()
                 && let Some(command) = built(name)?
             {
-                set.add(Driver::meet(&command, timeout, &AtomicBool::new(false))?)?;
+                set.add(met(&command, timeout)?)?;
             }
         }
     }

@@ -41,6 +41,8 @@ pub enum Error {
     Failure(Failure),
     /// Whoever read the output has closed it, as `head` does: no reason to complain.
     ReaderGone,
+    /// A signal ended it before anything was measured.
+    Interrupted,
 }
 
 impl Error {
@@ -97,7 +99,7 @@ pub fn code(end: impl Into<Ending>) -> ExitCode {
         Ok(Exit::CaseFailed) => ExitCode::from(1),
         Ok(Exit::Slower) => ExitCode::from(3),
         Ok(Exit::Undecided) => ExitCode::from(4),
-        Ok(Exit::Interrupted) => ExitCode::from(130),
+        Ok(Exit::Interrupted) | Err(Error::Interrupted) => ExitCode::from(130),
         Err(Error::Invalid(invalid)) => {
             complain(&format!("ipcmark: {invalid}\n"));
             ExitCode::from(2)

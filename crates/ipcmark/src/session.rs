@@ -14,8 +14,8 @@ use model::Invalid;
 use model::record::{ClockRecord, Fact, RunEnd};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The system calls without which nothing can be measured, nor what was made be removed.
@@ -158,9 +158,15 @@ pub fn check_slice(slice_ns: u64, clock: &ClockRecord) -> Result<(), Invalid> {
     ))
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set. A second SIGINT ends the process at once; the janitor then removes its directory.
+/// The flag that SIGINT, SIGTERM and SIGHUP set, from the first call on, before which they end the process, or are ignored where whoever
+/// started it ignored them. A second SIGINT ends it at once; the janitor then removes its directory.
 pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
     use signal_hook::flag::{register, register_conditional_shutdown};
+    static FLAG: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    let mut known = FLAG.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(flag) = known.as_ref() {
+        return Ok(Arc::clone(flag));
+    }
     let flag = Arc::new(AtomicBool::new(false));
     let refuse = |error: std::io::Error| {
         sys::Failure::new("sigaction", "SIGINT", error.to_string(), "report this bug")
@@ -169,7 +175,7 @@ pub fn watch_signals() -> Result<Arc<AtomicBool>, Error> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         register(signal, Arc::clone(&flag)).map_err(refuse)?;
     }
-    Ok(flag)
+    Ok(Arc::clone(known.insert(flag)))
 }
 
 /// Makes a write beyond the limit of file sizes (`RLIMIT_FSIZE`) an error, as any other write that fails; by itself SIGXFSZ ends the

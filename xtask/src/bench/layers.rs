@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
 }
 
 /// Measures the driver with `delay` and with one of 0 ns interleaved, and prints what each layer takes longer.
-fn print_found(delay: &Delay, place: &Path, passes: usize) -> Result<(), String> {
+fn print_found(delay: &Delay, place: &Path, passes: u64) -> Result<(), String> {
     let [with, without] = [("delayed", delay.each_ns), ("undelayed", 0)];
     for (driver, each_ns) in [with, without] {
         write_driver(place, driver, delay.name, each_ns)?;
@@ -80,12 +80,9 @@ fn print_found(delay: &Delay, place: &Path, passes: usize) -> Result<(), String>
             (times * delay.each_ns) as f64 / 1e3,
             delay.layer
         ),
-        None => println!(
-            "{}: {} µs each 100 ms, in '{}'",
-            delay.name,
-            delay.each_ns as f64 / 1e3,
-            delay.layer
-        ),
+        None => {
+            println!("{}: {} µs each 100 ms, in '{}'", delay.name, delay.each_ns as f64 / 1e3, delay.layer)
+        }
     }
     let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for _ in 0..passes {

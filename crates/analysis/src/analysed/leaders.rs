@@ -22,7 +22,8 @@ pub struct Leader {
     pub slower: Vec<(usize, Estimate)>,
     /// Whether it is known well enough to be called the fastest.
     pub is_known: bool,
-    /// The fastest of those that are known to sleep while they wait, where the fastest of all is known to keep its CPUs busy.
+    /// The fastest of those that are known to sleep while they wait, where the fastest of all, or one that is too close to it, is known to
+    /// keep its CPUs busy.
     pub asleep: Option<Box<Leader>>,
 }
 
@@ -76,7 +77,8 @@ fn rank(records: &[AnalysedRecord<'_>], members: &[usize], model: &RunModel) -> 
         spec.drivers.are_none() && spec.params.sleeps() == sleep
     };
     let sleepers: Vec<usize> = members.iter().copied().filter(|at| is_known_to(*at, true)).collect();
-    let asleep = if is_known_to(best, false) { rank(records, &sleepers, model).map(Box::new) } else { None };
+    let is_busy = [best].iter().chain(&as_good).any(|at| is_known_to(*at, false));
+    let asleep = if is_busy { rank(records, &sleepers, model).map(Box::new) } else { None };
     Some(Leader { best, as_good, slower, is_known, asleep })
 }
 

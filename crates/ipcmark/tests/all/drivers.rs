@@ -8,10 +8,10 @@ use std::process::Command;
 use std::thread;
 
 /// The endpoint that 'ipcmark driver new python' writes.
-const TEMPLATE: &str = include_str!("../../../../drivers/python/template.py");
+pub const TEMPLATE: &str = include_str!("../../../../drivers/python/template.py");
 
 /// `ipcmark` with `words` in `place`, where drivers are the place's own.
-fn ipcmark(place: &Place, words: &[&str]) -> Command {
+pub fn ipcmark(place: &Place, words: &[&str]) -> Command {
     let mut command = place.ipcmark(words);
     command.env("XDG_DATA_HOME", place.path("data"));
     command
@@ -23,7 +23,7 @@ fn changed(from: &str, to: &str) -> String {
     TEMPLATE.replace(from, to)
 }
 
-fn has_python() -> bool {
+pub fn has_python() -> bool {
     has("python3", "python3", "endpoints that are other programs")
 }
 
@@ -558,29 +558,4 @@ fn a_driver_of_ones_own_begins_with_one_that_works() {
     run(&mut ipcmark(&place, &["driver", "new", "python", "mine"])).expect(2);
     // The document promises that one of latency is written in 120 lines, with streams in 160.
     assert!(TEMPLATE.lines().count() <= 120);
-}
-
-/// Slow: it waits until nothing is left.
-#[test]
-fn a_coordinator_that_is_killed_leaves_no_driver() {
-    if !has_python() {
-        return;
-    }
-    for signal in [Signal::KILL, Signal::INT] {
-        let place = Place::new();
-        place.file("right.py", TEMPLATE);
-        let line = ["run", "pipe", "--endpoint", "python3 right.py", "-s", "1", "--time", "600s"];
-        let running = Running::start(&mut ipcmark(&place, &line));
-        let drivers = || {
-            place
-                .processes()
-                .iter()
-                .filter(|process| process.command.iter().any(|word| word == "right.py"))
-                .count()
-        };
-        assert!(wait_until(GONE_WITHIN, || drivers() >= 2));
-        running.signal(signal);
-        running.finish();
-        place.assert_nothing_is_left("a run with drivers that was ended");
-    }
 }

@@ -9,6 +9,7 @@ mod confined;
 mod continuous;
 mod cpu_traces;
 mod drivers;
+mod ended_drivers;
 mod explain;
 mod extremes;
 mod fan_in;

@@ -198,9 +198,9 @@ fn a_plan_in_80_columns() {
     insta::assert_snapshot!(planned(&plan, &PLAIN), @r#"
     to find a difference of 1% with a chance of 80%
       pair                                trials    time  at most
-      unix-stream against pipe, latency       13  2.60 s   3.20 s
+      unix-stream against pipe, latency       11  2.20 s   2.60 s
         4K same-core
-      fifo against pipe, latency 4K           13  2.60 s   3.20 s
+      fifo against pipe, latency 4K           11  2.20 s   2.60 s
         same-core
       tcp against pipe, latency 4K             -       -        -
         same-core

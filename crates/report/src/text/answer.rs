@@ -36,29 +36,28 @@ pub(crate) fn fastest(results: &AnalysedResults<'_>) -> Vec<(String, Vec<(String
     grouped(sentences)
 }
 
-/// What is fastest in one place, and of those that sleep while they wait, where the fastest keeps its CPUs busy.
-fn of_place<'a>(results: &AnalysedResults<'_>, leaders: &[&'a Leader]) -> String {
-    let all = of_sizes(results, leaders);
-    if leaders.iter().all(|leader| leader.asleep.is_none()) {
+/// What is fastest in one place, and at the sizes where that keeps its CPUs busy, what is of those that sleep while they wait.
+fn of_place(results: &AnalysedResults<'_>, leaders: &[&Leader]) -> String {
+    let all = of_sizes(results, leaders, true);
+    let sleepers: Vec<&Leader> = leaders.iter().filter_map(|leader| leader.asleep.as_deref()).collect();
+    if sleepers.is_empty() {
         return all;
     }
-    let is_own = |leader: &&Leader| case(results, leader).spec.drivers.are_none();
-    let sleeper = |leader: &&'a Leader| leader.asleep.as_deref().or(Some(*leader).filter(is_own));
-    let sleepers: Vec<&Leader> = leaders.iter().filter_map(sleeper).collect();
-    format!("{all}. Of those that sleep: {}", of_sizes(results, &sleepers))
+    let are_all = sleepers.len() == leaders.len();
+    format!("{all}. Of those that sleep: {}", of_sizes(results, &sleepers, are_all))
 }
 
-/// The fastest from the smallest size to the largest.
-fn of_sizes(results: &AnalysedResults<'_>, leaders: &[&Leader]) -> String {
+/// The fastest from the smallest size to the largest, which `are_all` or some of those that were measured.
+fn of_sizes(results: &AnalysedResults<'_>, leaders: &[&Leader], are_all: bool) -> String {
     let same = |a: &&Leader, b: &&Leader| best_names(results, a) == best_names(results, b);
     let spans: Vec<&[&Leader]> = leaders.chunk_by(|a, b| same(a, b)).collect();
     let sizes = |span: &[&Leader]| -> String {
         let size = |leader: &Leader| case(results, leader).size_bytes.map(size_words);
         match (size(span[0]), size(span[span.len() - 1])) {
-            _ if spans.len() == 1 => String::new(),
+            _ if spans.len() == 1 && are_all => String::new(),
             (Some(first), Some(last)) if first == last => format!(" at {first}"),
-            (Some(_), Some(last)) if span[0] == leaders[0] => format!(" up to {last}"),
-            (Some(first), Some(_)) if span.last() == leaders.last() => format!(" from {first}"),
+            (Some(_), Some(last)) if are_all && span[0] == leaders[0] => format!(" up to {last}"),
+            (Some(first), Some(_)) if are_all && span.last() == leaders.last() => format!(" from {first}"),
             (Some(first), Some(last)) => format!(" from {first} to {last}"),
             _ => " without payload".to_owned(),
         }

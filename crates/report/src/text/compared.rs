@@ -99,10 +99,14 @@ fn sentence(compared: &Compared, margin: Percent) -> String {
 /// Stands behind a ratio that the times beside it do not have.
 const AT_ONE_SPEED: &str = ", had the host been as fast for both";
 
-/// Whether the ratio of `times_ns` lies in `interval`: each is of the host as it was then, and the ratio is of one speed of it.
+/// Whether the ratio of `times_ns` is about what `interval` has: each time is of the host as it was then, and the ratio is of one speed of it.
 fn says_both(times_ns: [Option<f64>; 2], interval: Option<(f64, f64)>) -> bool {
+    /// Nobody sees less in two times.
+    const SEEN: f64 = 0.02;
     match (times_ns, interval) {
-        ([Some(a), Some(b)], Some((low, high))) => (low..=high).contains(&(b / a)),
+        ([Some(a), Some(b)], Some((low, high))) => {
+            (low * (1.0 - SEEN)..=high * (1.0 + SEEN)).contains(&(b / a))
+        }
         _ => true,
     }
 }

@@ -111,10 +111,7 @@ pub(crate) fn paired_tables(pairs: &[PairedComparison], style: &Style) -> String
         common: None,
     };
     let sheet = [block];
-    let parts = [
-        blocks(&sheet, style),
-        section("notes", labelled(&meanings(&sheet), style), style),
-    ];
+    let parts = [blocks(&sheet, style), section("notes", labelled(&meanings(&sheet), style), style)];
     finish(&parts.concat())
 }
 

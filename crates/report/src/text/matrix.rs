@@ -473,9 +473,10 @@ fn numbers_needed(warning: &Warning) -> Option<String> {
 /// What was told first, and of which mechanisms.
 fn examples(told: Vec<(String, Vec<String>)>) -> String {
     /// The rest is told by the detailed form.
+    const EXAMPLES: usize = 1;
     const MOST: usize = 3;
-    let more = if told.len() > MOST { "; --detail shows all" } else { "" };
-    let each = told.into_iter().take(MOST).map(|(numbers, names)| {
+    let more = if told.len() > EXAMPLES { "; --detail shows all" } else { "" };
+    let each = told.into_iter().take(EXAMPLES).map(|(numbers, names)| {
         let mut distinct: Vec<String> = Vec::new();
         names.into_iter().for_each(|name| {
             if !distinct.contains(&name) {

@@ -5,8 +5,8 @@
 
 use super::place::{Aftermath, Place, ipcmark, wait_until};
 use super::row::Row;
-use crate::test::namespaces::Namespaces;
 use crate::steps::target;
+use crate::test::namespaces::Namespaces;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use std::fs;
