@@ -19,9 +19,10 @@ const SCENARIO: &str = "name = \"pair\"\n[[process]]\nname = \"a\"\n[[process]]\
 
 /// The transcripts in which every digit counts, and how many lines each may have.
 const OF_FILES: [(&str, usize); 3] = [("report", 25), ("compare-files", 55), ("suite-list", 16)];
-/// The others.
+/// The others. That a whole run of the default suite fits 50 lines is tested in `report`: in four seconds a busy host leaves cases unmeasured,
+/// which are named.
 const MEASURED: [(&str, usize); 9] = [
-    ("default", 50),
+    ("default", 60),
     ("run", 25),
     ("compare", 30),
     ("explain", 90),
