@@ -270,7 +270,8 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-fn not_built(name: &DriverName) -> Invalid {
+/// That the driver `name` cannot be had.
+pub fn not_built(name: &DriverName) -> Invalid {
     let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == name.as_str());
     let remedy = match is_shipped {
         true => format!("type 'ipcmark driver build {name}'"),

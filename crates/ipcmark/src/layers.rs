@@ -51,6 +51,12 @@ pub fn request(arguments: ExplainArguments) -> Result<RunRequest, Error> {
     suite.precision = effort.precision.unwrap_or(suite.precision);
     suite.time = effort.time.unwrap_or(suite.time);
     let drivers = drivers::meet(TypedDrivers::default(), effort.timeout, &mut suite.blocks)?;
+    let specs = suite.blocks.iter().flat_map(|block| &block.specs);
+    if let Some(missing) =
+        specs.flat_map(|spec| spec.drivers.names()).find(|name| drivers.get(name).is_none())
+    {
+        return Err(drivers::not_built(missing).into());
+    }
     let ProfileOptions { answer, detail, .. } = profile;
     Ok(RunRequest {
         remote: None,

@@ -40,7 +40,7 @@ const DELAYS: [Delay; 3] = [
     },
     Delay {
         name: "collector",
-        each_ns: 5_000_000,
+        each_ns: 10_000_000,
         per_round_trip: None,
         mechanism: "pipe",
         layer: "the runtime",
@@ -84,7 +84,7 @@ fn print_found(delay: &Delay, place: &Path, passes: u64) -> Result<(), String> {
             println!("{}: {} µs each 100 ms, in '{}'", delay.name, delay.each_ns as f64 / 1e3, delay.layer)
         }
     }
-    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut found: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
     for _ in 0..passes {
         let names = [with.0, without.0].map(|driver| format!("{driver}/{}", delay.mechanism));
         let line = ["explain", &names[0], &names[1], "-s", SIZE, "-p", "same-core", "--time", TIME];
@@ -92,21 +92,24 @@ fn print_found(delay: &Delay, place: &Path, passes: u64) -> Result<(), String> {
         let results: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let [with, without] = [0, 1].map(|bar| layers(&results, bar));
         for (name, ns) in with {
-            let longer_ns = ns - without.get(&name).ok_or_else(|| format!("there is no layer '{name}'"))?;
-            found.entry(name).or_default().push(longer_ns / 1e3);
+            let others = without.get(&name).ok_or_else(|| format!("there is no layer '{name}'"))?;
+            let longer = found.entry(name).or_default();
+            (0..2).for_each(|of| longer[of].push((ns[of] - others[of]) / 1e3));
         }
     }
-    for (name, longer) in found {
-        println!("  {name:<50} {}", words(&longer));
+    for (name, [time, cpu]) in found {
+        println!("  {name:<42} {:<24} CPU time {}", words(&time), words(&cpu));
     }
     Ok(())
 }
 
-/// Each layer of a bar, and what it adds in nanoseconds.
-fn layers(results: &Value, bar: usize) -> BTreeMap<String, f64> {
-    let layers = results["study"]["stacks"][0]["bars"][bar]["layers"].as_array();
-    let adds = |layer: &Value| {
-        Some((layer["name"].as_str()?.to_owned(), layer["adds"]["value"]["median"].as_f64()?))
+/// What each layer of a bar adds, of time and of CPU time, in nanoseconds.
+fn layers(results: &Value, bar: usize) -> BTreeMap<String, [f64; 2]> {
+    let layers = results["study"]["tables"][bar]["rows"].as_array();
+    let number = |cell: &Value| cell["value"]["median"].as_f64();
+    let adds = |row: &Value| {
+        let (time, cpu) = (number(&row["cells"][0])?, number(&row["cells"][1])?);
+        Some((row["name"].as_str()?.to_owned(), [time, cpu]))
     };
     layers.into_iter().flatten().filter_map(adds).collect()
 }

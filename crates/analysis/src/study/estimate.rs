@@ -3,13 +3,12 @@
 //! What is made of times and rates alone is for the model of the run to say: the cases of a ratio are taken at one state of the host. Any other
 //! formula is evaluated **within each round** in which all its cases have a slice, so that a host that drifts does so on
 //! both sides; its value is the mean over trials of the medians over their rounds, of a ratio by logarithms. Trials are
-//! those of the case that has the fewest. The kernel splits user from system time by its tick, which is too coarse for one
-//! trial: a formula with them is evaluated over all trials together, and its interval is by the jackknife over trials. Where
-//! cases share no two trials, each is estimated by itself, and their errors add up.
+//! those of the case that has the fewest. A formula of what is used up, as CPU time is, is evaluated over all trials together, as the sum of
+//! iterations, and its interval is by the jackknife over trials. Where cases share no two trials, each is estimated by itself, and their errors add up.
 //!
 //! Trials with probes have rounds of their own: all cases and probes share them, and no trial without probes does.
 
-use super::formula_value::{is_product, is_ratio, is_sampled, value};
+use super::formula_value::{is_product, is_ratio, is_used_up, value};
 use super::missing::Missing;
 use super::select::{At, Operand, Round, Selector};
 use crate::interval::{CONFIDENCE, MeanError, over_trials, ratio_over_trials};
@@ -90,8 +89,8 @@ fn number(
         combination.at(&[]).map(Number::exact)
     } else if combination.operands.iter().all(Operand::is_modelled) {
         combination.modelled(selector)
-    } else if combination.formulas.iter().any(|formula| is_sampled(formula)) {
-        combination.sampled()
+    } else if combination.formulas.iter().any(|formula| is_used_up(formula)) {
+        combination.over_all()
     } else {
         combination.over_rounds()
     };
@@ -169,7 +168,7 @@ impl Combination<'_> {
     }
 
     /// Over all trials together, by the jackknife.
-    fn sampled(&self) -> Option<Number> {
+    fn over_all(&self) -> Option<Number> {
         let shared = self.shared();
         let trials = self.by_trial(&shared);
         if trials.len() < FEWEST {

@@ -49,9 +49,9 @@ pub(super) fn is_product(formula: &Formula) -> bool {
     }
 }
 
-/// Whether `formula` has a metric of which one trial says too little.
-pub(super) fn is_sampled(formula: &Formula) -> bool {
-    formula.metrics().iter().any(|of_case| of_case.metric.is_sampled())
+/// Whether `formula` has something in it that is used up.
+pub(super) fn is_used_up(formula: &Formula) -> bool {
+    formula.metrics().iter().any(|of_case| of_case.metric.is_used_up())
 }
 
 #[cfg(test)]

@@ -58,4 +58,6 @@ fn a_slow_codec_and_a_slow_broker_are_found_in_their_own_layers() {
     place.assert_nothing_is_left("an explanation of layers");
     let said = run(&mut ipcmark(&place, &["explain", "python/pipe", "--probes", "syscalls"])).expect(2);
     assert!(said.err.contains("without probes"), "{said}");
+    let said = run(&mut ipcmark(&place, &["explain", "slow/pipe", "go/pipe"])).expect(2);
+    assert!(said.err.contains("the driver go is not built here"), "{said}");
 }

@@ -337,10 +337,10 @@ impl Metric {
         }
     }
 
-    /// Whether one trial says too little of it: the kernel splits user from system time by its tick, which falls into a
-    /// trial a few times or never.
-    pub fn is_sampled(&self) -> bool {
-        matches!(self, Metric::Used(UsedResource::User | UsedResource::System, _))
+    /// Whether it is used up, so that iterations that use much of it count as what they use: a collector that runs in one slice of five is in
+    /// no median of slices. The kernel splits user from system time by its tick, too, which falls into a trial a few times or never.
+    pub fn is_used_up(&self) -> bool {
+        matches!(self, Metric::Used(..))
     }
 
     /// The probe that it needs; `None` if it needs none.

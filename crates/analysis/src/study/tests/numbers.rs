@@ -112,6 +112,23 @@ fn user_and_system_time_are_of_all_trials_together() {
 }
 
 #[test]
+fn what_one_slice_of_five_uses_up_is_in_the_cpu_time() {
+    let mut results = results();
+    let pipes = results.records.iter_mut().filter(|record| record.case.spec.name == "pipe");
+    for record in pipes {
+        for sample in &mut record.samples {
+            // A collector, which runs in the rounds 0 and 5.
+            let collects = sample.round.is_multiple_of(5);
+            let cpu_ns = sample.iterations * if collects { 150 } else { 100 };
+            sample.client = Usage { cpu_ns, ..Usage::default() };
+        }
+    }
+    let cell = cell_in(&results, "cpu.client of pipe at 1K");
+    let evaluated::EvaluatedCell::Value(cpu, _) = cell else { panic!("no number") };
+    assert!(close(cpu.median, 110.0), "{cpu:?}");
+}
+
+#[test]
 fn the_best_is_named_with_what_cannot_be_told_from_it() {
     let cell = |candidates: &str| {
         let table = format!(
