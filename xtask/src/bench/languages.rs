@@ -12,7 +12,7 @@ use std::process::Command;
 const PASSES: usize = 12;
 const SIZE: &str = "64";
 /// How long ipcmark measures in a pass, and how long a loop by hand should take.
-const MEASURE: &str = "3s";
+const MEASURE: &str = "10s";
 const BY_HAND_NS: f64 = 1e9;
 /// The first loop, which finds out how many iterations take that long.
 const FEW: u64 = 20_000;

@@ -81,7 +81,7 @@ fn print_found(delay: &Delay, place: &Path, passes: u64) -> Result<(), String> {
             delay.layer
         ),
         None => {
-            println!("{}: {} µs each 100 ms, in '{}'", delay.name, delay.each_ns as f64 / 1e3, delay.layer)
+            println!("{}: {} µs each 100 ms, in '{}'", delay.name, delay.each_ns as f64 / 1e3, delay.layer);
         }
     }
     let mut found: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
@@ -94,7 +94,9 @@ fn print_found(delay: &Delay, place: &Path, passes: u64) -> Result<(), String> {
         for (name, ns) in with {
             let others = without.get(&name).ok_or_else(|| format!("there is no layer '{name}'"))?;
             let longer = found.entry(name).or_default();
-            (0..2).for_each(|of| longer[of].push((ns[of] - others[of]) / 1e3));
+            for of in 0..2 {
+                longer[of].push((ns[of] - others[of]) / 1e3);
+            }
         }
     }
     for (name, [time, cpu]) in found {

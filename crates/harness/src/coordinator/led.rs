@@ -35,8 +35,8 @@ use sys::{Errno, Failure};
 
 /// What a piece of the warm-up takes at least: a compiler that works beside the program takes some tens of milliseconds for its hot loops.
 const LEAST_PIECE_NS: f64 = 25e6;
-/// A program is warm when so many pieces in a row were none faster than the fastest before them by this factor: until then its compiler, its
-/// caches and its collector change what is measured.
+/// A program is warm when so many pieces in a row, and half of all, were none faster than the fastest before them by this factor: until then its
+/// compiler, its caches and its collector change what is measured. Each of a compiler's steps takes longer than those before: V8 needs a second.
 const STEADY_PIECES: u32 = 4;
 const FASTER: f64 = 0.97;
 /// A warm-up ends after so many pieces in any case.
@@ -392,14 +392,14 @@ impl<'a> LedTrial<'a> {
                 fitting.clamp(FIRST_ITERATIONS, iterations.saturating_mul(GROWTH)).min(MOST_ITERATIONS);
         }
         let (mut fastest_ns, mut steady) = (f64::INFINITY, 0);
-        for _ in 0..MOST_PIECES {
+        for pieces in 1..=MOST_PIECES {
             let iteration_ns = self.time(iterations, false)?;
             steady = if iteration_ns < fastest_ns * FASTER { 0 } else { steady + 1 };
             fastest_ns = fastest_ns.min(iteration_ns);
             // What waited in buffers when the clock started makes a piece look short: no further piece is many times as long.
             let most = iterations.saturating_mul(GROWTH).min(MOST_ITERATIONS);
             iterations = ((piece_ns / iteration_ns) as u64).clamp(1, most);
-            if steady >= STEADY_PIECES {
+            if steady >= STEADY_PIECES.max(pieces / 2) {
                 break;
             }
         }
