@@ -43,6 +43,8 @@ pub enum Error {
     ReaderGone,
     /// A signal ended it before anything was measured.
     Interrupted,
+    /// Bad input, of which the process that met it has said all.
+    AlreadySaid,
 }
 
 impl Error {
@@ -100,6 +102,7 @@ pub fn code(end: impl Into<Ending>) -> ExitCode {
         Ok(Exit::Slower) => ExitCode::from(3),
         Ok(Exit::Undecided) => ExitCode::from(4),
         Ok(Exit::Interrupted) | Err(Error::Interrupted) => ExitCode::from(130),
+        Err(Error::AlreadySaid) => ExitCode::from(2),
         Err(Error::Invalid(invalid)) => {
             complain(&format!("ipcmark: {invalid}\n"));
             ExitCode::from(2)

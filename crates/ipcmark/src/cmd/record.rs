@@ -8,7 +8,7 @@ use crate::session::watch_signals;
 use analysis::recording::{AnalysedScenario, scenario_of, slowdown};
 use mechanisms::registry::CARDS;
 use model::scenario::Recording;
-use model::{Invalid, Scenario};
+use model::Scenario;
 use observe::recorder::{RecordBy, RecorderOutcome, RecorderTarget, record};
 use std::ffi::OsString;
 use std::path::Path;
@@ -32,9 +32,7 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
     let outcome = record(&target, arguments.by, arguments.time, &|| stop.load(Ordering::Relaxed))?;
     let RecorderOutcome { communication, by, stretches, child, started } = outcome;
     if !started {
-        let problem =
-            format!("{} cannot be started", model::invalid::printable(&arguments.command.join(" ")));
-        return Err(Invalid::new(problem, "name a program that exists, with its path if need be").into());
+        return Err(Error::AlreadySaid);
     }
     let mut recorded = Recording {
         command: what,

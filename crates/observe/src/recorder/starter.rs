@@ -52,6 +52,6 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     set_parent_process_death_signal(None).or_fail("prctl", SELF)?;
     let error = Command::new(&program).args(words).exec();
     let text = format!("ipcmark: {} cannot be started: {error}", program.display());
-    eprintln!("{}", visible(&text, Commands::None));
+    eprintln!("{}\n  name a program that exists, with its path if need be", visible(&text, Commands::None));
     std::process::exit(NOT_STARTED)
 }
