@@ -130,19 +130,23 @@ fn the_map_is_coloured_within_each_column() {
     );
     assert_eq!((&drawn["zmin"], &drawn["zmax"], &drawn["reversed"]), (&json!(0), &json!(1), &json!(false)));
     let names: Vec<&str> = drawn["y"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    for (column, best, worst) in
-        [(0, "shm-ring:wait=futex", "unix-stream"), (1, "pipe", "unix-stream:buffer=8M,wait=spin-then-block")]
-    {
+    // Of 4 KiB the worst takes 14% longer: nearly as good as the best.
+    for (column, best, worst, how_good) in [
+        (0, "shm-ring:wait=futex", "unix-stream", 0.0..=0.0),
+        (1, "pipe", "unix-stream:buffer=8M,wait=spin-then-block", 0.7..=0.9),
+    ] {
         let cell = |name: &str| {
             let row = names.iter().position(|known| *known == name).unwrap();
             drawn["z"][row][column].as_f64()
         };
-        assert_eq!((cell(best), cell(worst)), (Some(1.0), Some(0.0)), "column {column}: {drawn}");
+        assert_eq!(cell(best), Some(1.0), "column {column}: {drawn}");
+        assert!(cell(worst).is_some_and(|worst| how_good.contains(&worst)), "column {column}: {drawn}");
     }
     // Of a rate more is better; what there is no number for has no colour.
     let of_rates = "(chosen.higher = true, standing([1, 100, null, 10, 0]))";
     assert_eq!(browser.evaluate(of_rates), json!([0, 1, null, 0.5, null]));
     assert_eq!(browser.evaluate("standing([7])"), json!([1]));
+    assert_eq!(browser.evaluate("(chosen.higher = false, standing([1, 2]))"), json!([1, 0]));
     let legend = browser.evaluate("byId('heat').closest('figure').querySelector('.lead').innerText");
     assert!(legend.as_str().unwrap().starts_with("Within each column:"), "{legend}");
 }
