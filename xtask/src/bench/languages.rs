@@ -73,13 +73,19 @@ fn compared((name, build, command): &ByHand, directory: &Path) -> Result<String,
     }
     let [by_hand, driver] = both.map(|all| median(&all).unwrap_or(f64::NAN) / 1e3);
     let ratio = mean_over_trials(&ratios).map(|ratio| ratio.map(f64::exp));
-    let words = match ratio {
+    let ratio = with_interval(ratio);
+    Ok(format!("{name:<7} driver over loop {ratio}; medians {driver:.2} µs and {by_hand:.2} µs"))
+}
+
+/// `1.120 (1.098 to 1.144)`.
+pub(super) fn with_interval(of: Option<MeanEstimate>) -> String {
+    match of {
         Some(MeanEstimate { mean, interval: Some((low, high)) }) => {
             format!("{mean:.3} ({low:.3} to {high:.3})")
         }
-        _ => "-".to_owned(),
-    };
-    Ok(format!("{name:<7} driver over loop {words}; medians {driver:.2} µs and {by_hand:.2} µs"))
+        Some(MeanEstimate { mean, .. }) => format!("{mean:.3}"),
+        None => "-".to_owned(),
+    }
 }
 
 /// The median slice of the driver `name`.

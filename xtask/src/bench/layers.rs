@@ -1,9 +1,9 @@
 //! `cargo xtask bench layers [NAME [PASSES]]`: known delays that are put into a layer of the driver in Python, and where sums of layers find them.
 
-use super::languages::{ipcmark, said};
+use super::languages::{ipcmark, said, with_interval};
 use super::setup::numbers;
 use crate::steps::{cargo, root, step, target};
-use analysis::interval::{MeanEstimate, mean_over_trials};
+use analysis::interval::mean_over_trials;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -100,7 +100,8 @@ fn print_found(delay: &Delay, place: &Path, passes: u64) -> Result<(), String> {
         }
     }
     for (name, [time, cpu]) in found {
-        println!("  {name:<42} {:<24} CPU time {}", words(&time), words(&cpu));
+        let [time, cpu] = [time, cpu].map(|longer_us| with_interval(mean_over_trials(&longer_us)));
+        println!("  {name:<42} {time:<26} CPU time {cpu}");
     }
     Ok(())
 }
@@ -114,16 +115,6 @@ fn layers(results: &Value, bar: usize) -> BTreeMap<String, [f64; 2]> {
         Some((row["name"].as_str()?.to_owned(), [time, cpu]))
     };
     layers.into_iter().flatten().filter_map(adds).collect()
-}
-
-fn words(values: &[f64]) -> String {
-    match mean_over_trials(values) {
-        Some(MeanEstimate { mean, interval: Some((low, high)) }) => {
-            format!("{mean:.2} ({low:.2} to {high:.2})")
-        }
-        Some(MeanEstimate { mean, .. }) => format!("{mean:.2}"),
-        None => "-".to_owned(),
-    }
 }
 
 /// Makes a driver of the one in Python, which is built in `place`, with a delay in the layer `layer`.
