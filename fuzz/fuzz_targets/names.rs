@@ -22,6 +22,6 @@ fuzz_target!(|text: &str| {
         assert_eq!(inject.to_string().parse(), Ok(inject));
     }
     if let Ok(format) = text.parse::<Format>() {
-        assert_eq!(format.name(), text);
+        assert_eq!(format.to_string(), text);
     }
 });

@@ -5,7 +5,6 @@
 mod advise;
 pub mod by_hand;
 mod coverage;
-mod doses;
 mod explain;
 mod ipcmark;
 mod languages;
@@ -15,7 +14,6 @@ mod others;
 mod page;
 pub mod probes;
 mod remote;
-mod ring;
 mod run_model;
 mod setup;
 mod static_binary;
@@ -32,38 +30,39 @@ use model::units::format_ns;
 use model::{Placement, Workload};
 use setup::{Bench, SLICE, filling};
 
-/// Runs the benchmark `name` with what is said behind it.
-pub fn run(name: &str, arguments: &[&str]) -> Result<(), String> {
+/// Runs the benchmark `name` with what is said behind it; `None` if there is none of this name.
+pub fn run(name: &str, arguments: &[&str]) -> Option<Result<(), String>> {
     if cfg!(debug_assertions) {
-        return Err("this build is not optimised: run `cargo xtask bench`".to_owned());
+        return Some(Err("this build is not optimised: run `cargo xtask bench`".to_owned()));
     }
     // Only the cases, or the programs, whose name begins with it.
     let only = arguments.first().copied().unwrap_or_default();
-    match name {
+    Some(match name {
         "advise" => advise::run(arguments),
         "page" => page::bench(),
         "coverage" => coverage::run(arguments),
         "same" => verdicts::same(arguments),
         "power" => verdicts::power(arguments),
-        "bare" => by_hand::run(&Bench::new()?, only),
-        "ring" => ring::run(&Bench::new()?),
-        "trial" => trial_cost(&Bench::new()?),
-        "others" => others::run(&Bench::new()?, only),
-        "remote" => remote::run(&Bench::new()?, only),
-        "doses" => doses::run(&Bench::new()?, only),
-        "explain" => explain::run(&Bench::new()?, only),
-        "probes" => probes::run(&Bench::new()?),
+        "bare" => on_bench(by_hand::run, only),
+        "trial" => Bench::new().and_then(|bench| trial_cost(&bench)),
+        "others" => on_bench(others::run, only),
+        "remote" => on_bench(remote::run, only),
+        "explain" => on_bench(explain::run, only),
+        "probes" => Bench::new().and_then(|bench| probes::run(&bench)),
         "languages" => languages::run(only),
         "layers" => layers::run(arguments),
         "memory" => memory::run(arguments),
         "model" => run_model::run(arguments),
         "static" => static_binary::run(arguments),
-        "stream" => stream::run(&Bench::new()?, only),
+        "stream" => on_bench(stream::run, only),
         "try" => tried::run(arguments),
         "predict" => tried::predicted::run(arguments),
-        _ => Err("known benchmarks: bare, ring, trial, coverage, same, power, others, remote, explain, doses, probes, page, stream, memory, languages, layers, model, advise, predict, static, try"
-            .to_owned()),
-    }
+        _ => return None,
+    })
+}
+
+fn on_bench(run: fn(&Bench, &str) -> Result<(), String>, only: &str) -> Result<(), String> {
+    run(&Bench::new()?, only)
 }
 
 /// Prints what a trial and a slice of it cost beside the iterations that are timed.

@@ -25,13 +25,15 @@ usage: cargo xtask TASK
   docs           write the generated documentation again
   book           make a site of the documents, in target/book
   bench NAME     print ratios, each measured in one interleaved run. NAME is one of
-                 bare, ring, trial, stream, others, remote, probes;
-                 bare CASE, stream CASE, others PROGRAM, remote PROGRAM: those whose names begin so;
+                 bare, trial, stream, others, remote, probes, explain;
+                 bare CASE, stream CASE, others PROGRAM, remote PROGRAM, explain MECHANISM: those whose names begin so;
                  bare pages: a loop that touches more memory, over the loop;
                  coverage [RUNS [SECONDS [MINUTES]]]: how often an interval covers what all runs say;
                  same [RUNS [SECONDS]]: what ipcmark says of runs that differ in nothing;
                  power [REPETITIONS [SECONDS [PART…]]]: how often it finds a delay that is injected;
                  PART is interleaved or between-runs, and same-core or same-llc;
+                 model FILE…: how far results files of one host agree, and how often their intervals cover it;
+                 advise: how often what is advised is the fastest of all candidates;
                  predict [NAME [PASSES]]: what is predicted of real servers beside what `try` measures;
                  try [NAME [PASSES]]: exchanges of real servers beside their own Unix sockets; try filter: what the filter costs;
                  static [SECONDS]: the static binary beside cargo's own build;
@@ -78,7 +80,9 @@ fn with_crates(words: &[&str]) -> Result<(), String> {
         ["docs"] => docs::generated::write(),
         ["campaign"] => test::campaign::run("60", &[]),
         ["campaign", minutes, parts @ ..] => test::campaign::run(minutes, parts),
-        ["bench", name, arguments @ ..] => bench::run(name, arguments),
+        ["bench", name, arguments @ ..] => {
+            bench::run(name, arguments).unwrap_or_else(|| Err(USAGE.to_owned()))
+        }
         [bench::probes::ONE_TRIAL] => bench::probes::one_trial(),
         [bench::by_hand::BY_HAND, rest @ ..] => bench::by_hand::endpoint(rest),
         _ => Err(USAGE.to_owned()),

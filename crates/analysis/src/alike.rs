@@ -349,9 +349,9 @@ mod tests {
     #[test]
     fn rates_are_sums_and_round_trips_are_means_over_messages() {
         let scenario = connections(5);
-        let of = |per_s: f64, ns: f64| FlowBehaviour { per_s, round_trip_ns: Some(ns) };
-        let mut flows = vec![of(100.0, 30.0); 6];
-        flows[1] = of(300.0, 10.0);
+        let flow = |per_s: f64, ns: f64| FlowBehaviour { per_s, round_trip_ns: Some(ns) };
+        let mut flows = vec![flow(100.0, 30.0); 6];
+        flows[1] = flow(300.0, 10.0);
         let processes = vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 9.0 }; 2];
         let shown = Alike::of(&[&scenario]).behaviour(&Behaviour { flows, processes: processes.clone() });
         assert_eq!(shown.flows[0], FlowBehaviour { per_s: 700.0, round_trip_ns: Some(15_000.0 / 700.0) });

@@ -95,13 +95,13 @@ mod tests {
 
         /// The mean over all worlds, and the share of them whose interval holds what there is without samples.
         fn found(&self) -> (f64, f64) {
-            let of = |seed| value_at(0.0, &self.trials(seed)).unwrap();
-            let estimates: Vec<MeanEstimate> = (0..WORLDS).map(of).collect();
-            let holds = |of: &&MeanEstimate| {
-                of.interval.is_some_and(|(low, high)| low <= self.at_none && self.at_none <= high)
+            let value_in_world = |seed| value_at(0.0, &self.trials(seed)).unwrap();
+            let estimates: Vec<MeanEstimate> = (0..WORLDS).map(value_in_world).collect();
+            let holds = |estimate: &&MeanEstimate| {
+                estimate.interval.is_some_and(|(low, high)| low <= self.at_none && self.at_none <= high)
             };
             let covered = estimates.iter().filter(holds).count() as f64 / WORLDS as f64;
-            (estimates.iter().map(|of| of.mean).sum::<f64>() / WORLDS as f64, covered)
+            (estimates.iter().map(|estimate| estimate.mean).sum::<f64>() / WORLDS as f64, covered)
         }
     }
 

@@ -228,14 +228,14 @@ impl AnalysedReplay {
         };
         let name = |process: usize| scenario.processes[process].name.clone();
         let flow = |(at, total): (usize, &FlowTotals)| {
-            let of = &scenario.flows[at];
+            let described = &scenario.flows[at];
             let quantile = |share| Some(total.round_trips.as_ref()?.quantile_ns(share)? as f64);
             let per_s = mean(&|slice| Some(slice.flows[at].per_s));
             ReplayedFlow {
-                name: of.name.clone(),
-                from: name(of.from),
-                to: name(of.to),
-                mechanism: of.mechanism.to_string(),
+                name: described.name.clone(),
+                from: name(described.from),
+                to: name(described.to),
+                mechanism: described.mechanism.to_string(),
                 messages: total.messages,
                 bytes: total.bytes,
                 per_s,
@@ -243,8 +243,8 @@ impl AnalysedReplay {
                 median_ns: quantile(0.5),
                 p99_ns: quantile(0.99),
                 settings: total.settings.clone(),
-                pace: ReplayPace::of(scenario, of),
-                recorded: of.recorded.as_ref().map(|recorded| RecordedBeside::beside(recorded, per_s)),
+                pace: ReplayPace::of(scenario, described),
+                recorded: described.recorded.as_ref().map(|recorded| RecordedBeside::beside(recorded, per_s)),
             }
         };
         let process = |at: usize| {

@@ -151,7 +151,7 @@ pub fn variants_of(
     margin: Percent,
 ) -> Vec<TriedVariant> {
     let level = MISS / names.len().saturating_sub(1).max(1) as f64;
-    let of = |(variant, (title, exchanges)): (usize, &VariantName)| {
+    let tried_variant = |(variant, (title, exchanges)): (usize, &VariantName)| {
         let own = || starts.iter().filter(|start| start.variant == variant);
         let numbers = measures.iter().enumerate().map(|(at, measure)| {
             let values: Vec<f64> = own().flat_map(|start| &start.runs).filter_map(|run| run[at]).collect();
@@ -173,7 +173,7 @@ pub fn variants_of(
             connections: Vec::new(),
         }
     };
-    names.iter().enumerate().map(of).collect()
+    names.iter().enumerate().map(tried_variant).collect()
 }
 
 /// How many passes have all variants.
@@ -311,10 +311,10 @@ mod tests {
     const MARGIN: Percent = Percent(0.01);
 
     fn measures() -> Vec<TriedMeasure> {
-        let of = |name: &str, unit, better| TriedMeasure { name: name.to_owned(), unit, better };
+        let measure = |name: &str, unit, better| TriedMeasure { name: name.to_owned(), unit, better };
         vec![
-            of("rps", MeasureUnit::Printed, Better::More),
-            of("wall time", MeasureUnit::Nanoseconds, Better::Less),
+            measure("rps", MeasureUnit::Printed, Better::More),
+            measure("wall time", MeasureUnit::Nanoseconds, Better::Less),
         ]
     }
 
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn starts_have_many_runs_where_starting_takes_long_and_starts_are_alike() {
-        let of = |between: f64, within: f64| -> Vec<TriedStart> {
+        let starts_spread_by = |between: f64, within: f64| -> Vec<TriedStart> {
             let start = |nth: u32| {
                 let sign = |bit: u32| f64::from(2 * (nth / bit % 2)) - 1.0;
                 let runs = [-1.0, 1.0].map(|run| vec![Some((between * sign(1) + within * run).exp())]);
@@ -385,10 +385,10 @@ mod tests {
             };
             (0..20).map(start).collect()
         };
-        assert_eq!(runs_per_start(&of(0.1, 0.001), 1e9, 1e9), 1);
-        assert!(runs_per_start(&of(0.001, 0.1), 10e9, 1e9) >= 10);
-        let balanced = runs_per_start(&of(0.02, 0.01), 4e9, 1e9);
+        assert_eq!(runs_per_start(&starts_spread_by(0.1, 0.001), 1e9, 1e9), 1);
+        assert!(runs_per_start(&starts_spread_by(0.001, 0.1), 10e9, 1e9) >= 10);
+        let balanced = runs_per_start(&starts_spread_by(0.02, 0.01), 4e9, 1e9);
         assert!((2..=5).contains(&balanced), "{balanced}");
-        assert_eq!(runs_per_start(&of(0.1, 0.1)[..4], 1e9, 1e9), 2);
+        assert_eq!(runs_per_start(&starts_spread_by(0.1, 0.1)[..4], 1e9, 1e9), 2);
     }
 }

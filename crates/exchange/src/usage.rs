@@ -73,20 +73,13 @@ pub(crate) fn of_descendants(starter: Pid) -> ProgramUsage {
 }
 
 fn of_process(pid: i32) -> ProgramUsage {
-    let mut usage = ProgramUsage::default();
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    for task in tasks {
-        let of = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
-        // The first number is the time on a CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst).
-        usage.cpu_ns += of("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
-        let status = of("status");
-        usage.switches +=
-            field(&status, "voluntary_ctxt_switches:") + field(&status, "nonvoluntary_ctxt_switches:");
-    }
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    usage.peak_bytes = field(&status, "VmHWM:") * 1024;
-    usage.cpu_ns += of_ended_children_ns(pid);
-    usage
+    let threads = of_threads(pid);
+    ProgramUsage {
+        cpu_ns: threads.cpu_ns + of_ended_children_ns(pid),
+        switches: threads.voluntary_switches + threads.involuntary_switches,
+        peak_bytes: field(&status, "VmHWM:") * 1024,
+    }
 }
 
 /// What a process and all its descendants that are alive have used. The kernel tells the time on CPUs by the nanosecond, and how it was parted
@@ -109,42 +102,44 @@ pub fn memory_of_tree_bytes(root: Pid) -> Option<u64> {
 }
 
 fn of_threads(pid: i32) -> Usage {
-    /// The fields behind the name, from the state, which is the third (proc_pid_stat(5)).
-    const MINFLT: usize = 10 - 3;
-    const MAJFLT: usize = 12 - 3;
-    const UTIME: usize = 14 - 3;
-    const STIME: usize = 15 - 3;
+    const MINFLT: usize = 10;
+    const MAJFLT: usize = 12;
+    const UTIME: usize = 14;
+    const STIME: usize = 15;
     let mut sum = Usage::default();
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     for task in tasks {
-        let of = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
-        let status = of("status");
-        sum.cpu_ns += of("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        let text_of = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let status = text_of("status");
+        // The first number is the time on a CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst).
+        sum.cpu_ns +=
+            text_of("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
         sum.voluntary_switches += field(&status, "voluntary_ctxt_switches:");
         sum.involuntary_switches += field(&status, "nonvoluntary_ctxt_switches:");
     }
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let behind = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let fields: Vec<u64> = behind.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
-    let at = |field: usize| fields.get(field).copied().unwrap_or(0);
-    sum.minor_faults = at(MINFLT);
-    sum.major_faults = at(MAJFLT);
-    let (user, system) = (at(UTIME), at(STIME));
+    let [user, system, minor, major] = stat_fields(pid, [UTIME, STIME, MINFLT, MAJFLT]);
+    (sum.minor_faults, sum.major_faults) = (minor, major);
     sum.user_ns = (u128::from(sum.cpu_ns) * u128::from(user) / u128::from((user + system).max(1))) as u64;
     sum.system_ns = sum.cpu_ns - sum.user_ns;
     sum
 }
 
-/// The CPU time of the children that the process has waited for (proc_pid_stat(5), `cutime` and `cstime`).
+/// The CPU time of the children that the process has waited for.
 fn of_ended_children_ns(pid: i32) -> u64 {
-    /// Behind the name, which may have blanks in it: from the state, which is the third.
-    const CUTIME: usize = 16 - 3;
-    let said = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let Some((_, fields)) = said.rsplit_once(')') else { return 0 };
-    let ticks: u64 =
-        fields.split_whitespace().skip(CUTIME).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
-    let per_second = rustix::param::clock_ticks_per_second().max(1);
-    ticks * (1_000_000_000 / per_second)
+    const CUTIME: usize = 16;
+    const CSTIME: usize = 17;
+    let [user, system] = stat_fields(pid, [CUTIME, CSTIME]);
+    (user + system) * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
+}
+
+/// Fields of the process's `stat`, counted as proc_pid_stat(5) counts them; 0 for one that is not there.
+fn stat_fields<const N: usize>(pid: i32, numbers: [usize; N]) -> [u64; N] {
+    /// The first behind the name, which may have blanks in it.
+    const STATE: usize = 3;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace().collect();
+    numbers.map(|number| fields.get(number - STATE).and_then(|field| field.parse().ok()).unwrap_or(0))
 }
 
 /// The number behind `name`, at the begin of a line.

@@ -160,12 +160,12 @@ fn rivals(all: &[Case]) -> Vec<Case> {
         case.spec.name != NULL
             && registry::card(&case.spec.name).is_some_and(|card| card.kind == CardKind::Mechanism)
     };
-    let of = |case: &Case| {
+    let rivals_of = |case: &Case| {
         let rivals = all.iter().filter(|other| is_mechanism(other) && is_rival(case, other));
         rivals.cloned().collect::<Vec<_>>()
     };
-    let competes = |case: &&Case| is_mechanism(case) && of(case).len() > 1;
-    all.iter().find(competes).map(of).unwrap_or_default()
+    let competes = |case: &&Case| is_mechanism(case) && rivals_of(case).len() > 1;
+    all.iter().find(competes).map(rivals_of).unwrap_or_default()
 }
 
 /// The fastest of `rivals` so far, and how well that is known.

@@ -81,8 +81,9 @@ impl Shipped {
 
 /// Where built drivers lie: the user's directory of data (XDG Base Directory Specification).
 pub fn home() -> Result<PathBuf, Invalid> {
-    let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = of("XDG_DATA_HOME").or_else(|| Some(of("HOME")?.join(".local/share")));
+    let directory_in =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = directory_in("XDG_DATA_HOME").or_else(|| Some(directory_in("HOME")?.join(".local/share")));
     let data =
         data.ok_or_else(|| Invalid::new("there is no directory for drivers", "set HOME or XDG_DATA_HOME"))?;
     Ok(data.join("ipcmark/drivers"))
@@ -146,9 +147,9 @@ impl TypedDrivers {
     /// Starts what `typed` names, each command once, and makes the mechanisms that it has of its own known to the registry.
     pub fn meet(typed: &EndpointOptions, timeout: Duration) -> Result<Self, Error> {
         let mut all = Self::default();
-        let of = |own: &Option<String>| own.clone().or_else(|| typed.endpoint.clone());
-        all.drivers.client = all.add(of(&typed.client_endpoint), timeout)?;
-        all.drivers.server = all.add(of(&typed.server_endpoint), timeout)?;
+        let or_both = |own: &Option<String>| own.clone().or_else(|| typed.endpoint.clone());
+        all.drivers.client = all.add(or_both(&typed.client_endpoint), timeout)?;
+        all.drivers.server = all.add(or_both(&typed.server_endpoint), timeout)?;
         Ok(all)
     }
 

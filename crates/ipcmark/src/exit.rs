@@ -135,17 +135,17 @@ mod tests {
 
     #[test]
     fn a_name_is_to_blame_for_what_another_name_mends_and_the_kernel_for_the_rest() {
-        let of = |errno: sys::Errno| Error::of_written(Path::new("a"), &errno.into());
+        let written = |errno: sys::Errno| Error::of_written(Path::new("a"), &errno.into());
         use sys::Errno;
         for errno in
             [Errno::NOENT, Errno::ACCESS, Errno::NOTDIR, Errno::LOOP, Errno::NAMETOOLONG, Errno::ROFS]
         {
-            assert!(matches!(of(errno), Error::Invalid(_)), "{errno}");
+            assert!(matches!(written(errno), Error::Invalid(_)), "{errno}");
         }
         for errno in
             [Errno::NOSPC, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::DQUOT, Errno::FBIG, Errno::NOMEM]
         {
-            assert!(matches!(of(errno), Error::Failure(_)), "{errno}");
+            assert!(matches!(written(errno), Error::Failure(_)), "{errno}");
         }
     }
 }

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_floor_that_is_asked_for_is_a_requested_case_and_what_cannot_be_had_is_refused_with_the_reason() {
         let topology = harness::host::facts::read(std::path::Path::new("/")).topology;
-        let of = |name: &str, workload| {
+        let planned = |name: &str, workload| {
             let axes = Axes {
                 workloads: vec![workload],
                 placements: vec!["unpinned".parse().unwrap()],
@@ -149,10 +149,11 @@ mod tests {
             let suite = by_hand(&[name.to_owned()], &axes).unwrap();
             plan_some(plan_here(&suite.blocks, Endpoints::default(), &topology))
         };
-        let names: Vec<String> =
-            requested(&of("syscall", Workload::Cost).unwrap()).map(|case| case.spec.name.clone()).collect();
+        let names: Vec<String> = requested(&planned("syscall", Workload::Cost).unwrap())
+            .map(|case| case.spec.name.clone())
+            .collect();
         assert_eq!(names, ["syscall"]);
-        let invalid = of("syscall", Workload::Latency).unwrap_err();
+        let invalid = planned("syscall", Workload::Latency).unwrap_err();
         assert!(invalid.remedy.starts_with("syscall latency: "), "{invalid}");
     }
 }

@@ -74,7 +74,7 @@ fn drop_unsupported(
     support: impl Fn(Probe) -> Support,
     report: &mut impl FnMut(ProfileRecord),
 ) {
-    for probe in Probe::ALL {
+    for &probe in Probe::ALL {
         let mut needing = subjects.iter_mut().filter(|subject| subject.probes.contains(&probe)).peekable();
         if needing.peek().is_none() {
             continue;

@@ -48,7 +48,7 @@ fn connections(outcome: Option<RecorderOutcome>) -> Option<Vec<TriedConnection>>
     let recorded = Recording {
         command: String::new(),
         seconds: outcome.communication.seconds(),
-        by: outcome.by.name().to_owned(),
+        by: outcome.by.to_string(),
         host: String::new(),
         slowdown: None,
         slowdown_interval: None,

@@ -75,12 +75,12 @@ impl CaseDrivers {
 
     /// Parses `DRIVER` for both endpoints, or `CLIENT+SERVER`, of which one may be `ipcmark`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let of = |text: &str| match text {
+        let end = |text: &str| match text {
             OWN => Ok(None),
             name => DriverName::try_from(name.to_owned()).map(Some),
         };
         let (client, server) = text.split_once('+').unwrap_or((text, text));
-        Ok(Self { client: of(client)?, server: of(server)? })
+        Ok(Self { client: end(client)?, server: end(server)? })
     }
 }
 

@@ -268,10 +268,10 @@ mod tests {
 
     #[test]
     fn an_empty_message_is_not_copied() {
-        let of = |workload| floor_of(&Case { size_bytes: Some(Size(0)), ..case(workload, 1, 1) });
-        assert_eq!(of(Workload::Latency).unwrap().to_string(), "context-switch");
-        assert_eq!(of(Workload::Session(Session::DEFAULT)).unwrap().to_string(), "context-switch");
-        assert_eq!(of(Workload::Throughput), None);
+        let floor_for = |workload| floor_of(&Case { size_bytes: Some(Size(0)), ..case(workload, 1, 1) });
+        assert_eq!(floor_for(Workload::Latency).unwrap().to_string(), "context-switch");
+        assert_eq!(floor_for(Workload::Session(Session::DEFAULT)).unwrap().to_string(), "context-switch");
+        assert_eq!(floor_for(Workload::Throughput), None);
     }
 
     #[test]
@@ -286,17 +286,17 @@ mod tests {
 
     #[test]
     fn a_message_that_fits_in_the_line_moves_with_the_hand_over() {
-        let of = |workload, bytes| {
+        let floor_for = |workload, bytes| {
             floor_of(&Case { size_bytes: Some(Size(bytes)), ..case(workload, 1, 0) }).unwrap().to_string()
         };
         assert_eq!(
-            (of(Workload::Latency, 56), of(Workload::Latency, 57)),
+            (floor_for(Workload::Latency, 56), floor_for(Workload::Latency, 57)),
             ("cache-line".into(), "shared-copy".into())
         );
-        assert_eq!(of(Workload::Transfer, 1), "cache-line");
+        assert_eq!(floor_for(Workload::Transfer, 1), "cache-line");
         // Short messages of a stream may go several at a time.
         assert_eq!(
-            (of(Workload::Throughput, 65_535), of(Workload::Throughput, 65_536)),
+            (floor_for(Workload::Throughput, 65_535), floor_for(Workload::Throughput, 65_536)),
             ("1 × memcpy".into(), "shared-copy".into())
         );
     }

@@ -3,6 +3,7 @@
 //! It is not for what the kernel answers; see `sys::Failure`.
 
 use std::fmt;
+use strum::VariantArray;
 
 /// A refused input. Displays as `what is wrong: what to do next`; the binary exits with code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +47,13 @@ impl Invalid {
         };
         Self::new(format!("unknown {noun} '{}'", printable(given)), remedy)
     }
+}
+
+/// The variant of an enumeration that is written as `text`; `noun` is what the enumeration is of.
+pub fn variant_named<T: fmt::Display + Copy + VariantArray>(noun: &str, text: &str) -> Result<T, Invalid> {
+    let names: Vec<String> = T::VARIANTS.iter().map(T::to_string).collect();
+    let found = names.iter().position(|name| name == text).map(|at| T::VARIANTS[at]);
+    found.ok_or_else(|| Invalid::unknown(noun, text, names.iter().map(String::as_str)))
 }
 
 /// The one of `known` that `given` may be a misspelling of.

@@ -4,7 +4,7 @@
 
 use crate::card::{Card, CardKind, Framing, Payload, Reach};
 use crate::floor;
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, variant_named};
 use crate::pace::{Pace, Rate};
 use crate::semantics::{Atomic, Credentials, Lifetime, Loss, Namespace, Naming, Order, OtherUsers, WhenFull};
 use crate::text::serde_as_text;
@@ -12,7 +12,6 @@ use crate::units::Size;
 use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
 use strum::{Display, EnumMessage, VariantArray};
 
@@ -333,31 +332,24 @@ pub fn candidates<'a>(need: &Need, cards: &'a [Card]) -> (Vec<&'a Card>, Vec<Exc
     (met, excluded)
 }
 
-/// The one that is written as `text`.
-fn named<T: fmt::Display + Copy + VariantArray>(noun: &str, text: &str) -> Result<T, Invalid> {
-    let names: Vec<String> = T::VARIANTS.iter().map(T::to_string).collect();
-    let found = names.iter().position(|name| name == text).map(|at| T::VARIANTS[at]);
-    found.ok_or_else(|| Invalid::unknown(noun, text, names.iter().map(String::as_str)))
-}
-
 impl FromStr for Pattern {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        named("pattern", text)
+        variant_named("pattern", text)
     }
 }
 
 impl FromStr for Objective {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        named("objective", text)
+        variant_named("objective", text)
     }
 }
 
 impl FromStr for Requirement {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        named("need", text)
+        variant_named("need", text)
     }
 }
 

@@ -110,9 +110,9 @@ impl Cases {
     }
 
     fn add_sample(&mut self, line: SampleLine) -> Result<(), String> {
-        let of = self.waiting.len();
+        let cases = self.waiting.len();
         let Some(case) = self.waiting.get_mut(line.case as usize) else {
-            return Err(format!("its case is at place {} of a plan of {of} cases", line.case));
+            return Err(format!("its case is at place {} of a plan of {cases} cases", line.case));
         };
         if case.has_ended {
             return Err("it is a sample of a case that had its record before".to_owned());

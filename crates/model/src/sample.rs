@@ -237,15 +237,15 @@ impl std::iter::Sum for Usage {
 impl Usage {
     /// The fraction `share` of it.
     pub fn scaled(self, share: f64) -> Self {
-        let of = |count: u64| (count as f64 * share).round() as u64;
+        let part = |count: u64| (count as f64 * share).round() as u64;
         Self {
-            cpu_ns: of(self.cpu_ns),
-            user_ns: of(self.user_ns),
-            system_ns: of(self.system_ns),
-            voluntary_switches: of(self.voluntary_switches),
-            involuntary_switches: of(self.involuntary_switches),
-            minor_faults: of(self.minor_faults),
-            major_faults: of(self.major_faults),
+            cpu_ns: part(self.cpu_ns),
+            user_ns: part(self.user_ns),
+            system_ns: part(self.system_ns),
+            voluntary_switches: part(self.voluntary_switches),
+            involuntary_switches: part(self.involuntary_switches),
+            minor_faults: part(self.minor_faults),
+            major_faults: part(self.major_faults),
         }
     }
 }

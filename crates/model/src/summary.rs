@@ -196,7 +196,7 @@ impl Summary {
 
     /// Context switches of both endpoints per iteration.
     pub fn switches(&self) -> f64 {
-        let of = |per: PerIteration| per.voluntary_switches + per.involuntary_switches;
-        of(self.client) + self.server.map_or(0.0, of)
+        let of_endpoint = |per: PerIteration| per.voluntary_switches + per.involuntary_switches;
+        of_endpoint(self.client) + self.server.map_or(0.0, of_endpoint)
     }
 }

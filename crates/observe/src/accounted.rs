@@ -119,8 +119,11 @@ mod tests {
         std::hint::black_box(vec![1_u8; PAGES << 12]);
         accounted.end().unwrap();
         let counts = accounted.counts();
-        let of = |name| counts.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
-        assert!(of("context-switches") >= SLEEPS && of("minor-faults") >= PAGES as u64 / 2, "{counts:?}");
-        assert!(of("task-clock") > 0);
+        let count_of = |name| counts.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count);
+        assert!(
+            count_of("context-switches") >= SLEEPS && count_of("minor-faults") >= PAGES as u64 / 2,
+            "{counts:?}"
+        );
+        assert!(count_of("task-clock") > 0);
     }
 }

@@ -169,11 +169,14 @@ fn twenty_three_iterations_of_a_pipe_are_twenty_three_reads_and_writes_of_each_e
                 .iter()
                 .filter(|event| event.tid == client && (begins_ns..=*ends_ns).contains(&event.at_ns));
             let calls: Vec<_> = events.map(|event| event.what).collect();
-            let of = |call: Sysno, first| {
+            let enter_and_exit = |call: Sysno, first| {
                 let number = call as u32;
                 [CpuEventKind::Enter { number, first }, CpuEventKind::Exit { number, value: 1 }]
             };
-            assert_eq!(calls, [of(Sysno::write, writes_to), of(Sysno::read, reads_from)].concat());
+            assert_eq!(
+                calls,
+                [enter_and_exit(Sysno::write, writes_to), enter_and_exit(Sysno::read, reads_from)].concat()
+            );
             begins_ns = *ends_ns;
         }
         assert_eq!(count(&trace, |tid, _| tid != client && tid != server), 0, "nothing of others");
@@ -242,12 +245,17 @@ fn idle_time_and_interrupts_have_a_beginning_and_an_end() {
         if !is_whole(&trace) {
             return;
         }
-        let of = |what: CpuEventKind| trace.events.iter().filter(|event| event.what == what).count();
+        let count_of = |what: CpuEventKind| trace.events.iter().filter(|event| event.what == what).count();
         for (begins, ends) in [
             (CpuEventKind::InterruptIn, CpuEventKind::InterruptOut),
             (CpuEventKind::IdleIn, CpuEventKind::IdleOut),
         ] {
-            assert!(of(begins).abs_diff(of(ends)) <= cpus.len(), "{begins:?} {} {}", of(begins), of(ends));
+            assert!(
+                count_of(begins).abs_diff(count_of(ends)) <= cpus.len(),
+                "{begins:?} {} {}",
+                count_of(begins),
+                count_of(ends)
+            );
         }
         // It was told to go, and a timer ended its sleeps: whoever is woken by that is woken by an interrupt.
         let woken: Vec<bool> = trace
@@ -265,7 +273,7 @@ fn idle_time_and_interrupts_have_a_beginning_and_an_end() {
             let by_others = woken.iter().filter(|by_interrupt| !**by_interrupt).count();
             assert!(by_others <= 1 && woken.len() > by_others, "{woken:?}");
         }
-        assert!(of(CpuEventKind::InterruptIn) >= 3);
+        assert!(count_of(CpuEventKind::InterruptIn) >= 3);
     });
 }
 
@@ -328,7 +336,7 @@ fn what_finds_no_room_is_counted_as_lost() {
 #[test]
 fn events_that_are_not_switched_on_are_not_recorded() {
     WAYS.into_iter().for_each(|way| {
-        let recorder = CpuRecorder::open(&[cpu()], EndpointThreads::default(), &EventSet::ALL, way).unwrap();
+        let recorder = CpuRecorder::open(&[cpu()], EndpointThreads::default(), EventSet::ALL, way).unwrap();
         assert_eq!(recorder.trace(0, vec![u64::MAX]).unwrap().events, []);
     });
 }
@@ -349,10 +357,10 @@ fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn an_ordinary_user_sees_the_switches_of_their_own_threads_and_is_told_what_grants_the_rest() {
-    let (trace, done, _) = as_nobody(|| ping_pong(&EventSet::ALL, RecordingWay::default()));
+    let (trace, done, _) = as_nobody(|| ping_pong(EventSet::ALL, RecordingWay::default()));
     let missing = |set: EventSet| trace.unavailable.iter().find(|reason| reason.starts_with(set.name()));
-    for set in EventSet::ALL.into_iter().filter(|set| !trace.sets.contains(set)) {
-        let reason = missing(set).unwrap();
+    for set in EventSet::ALL.iter().filter(|set| !trace.sets.contains(set)) {
+        let reason = missing(*set).unwrap();
         assert!(reason.contains("sudo"), "it has no next step: {reason}");
     }
     assert!(trace.sets.contains(&EventSet::Switches), "{:?}", trace.unavailable);

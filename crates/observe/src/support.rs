@@ -28,7 +28,7 @@ pub fn try_probe(name: &str) -> Result<(), Failure> {
 }
 
 fn attempt(name: &str) -> Result<(), Failure> {
-    let probe = Probe::ALL.into_iter().find(|probe| probe.name() == name);
+    let probe = Probe::ALL.iter().copied().find(|probe| probe.name() == name);
     if probe.is_none() {
         return Err(Failure::new("try", name, "there is no such probe", "run one version of ipcmark only"));
     }

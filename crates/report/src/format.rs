@@ -6,13 +6,14 @@ use crate::text::{
     markdown::conclusions, markdown::markdown, matrix::matrix, table::study_table, table::table,
 };
 use analysis::analysed::AnalysedResults;
-use model::Invalid;
-use std::fmt;
+use model::invalid::{Invalid, variant_named};
 use std::io;
 use std::str::FromStr;
+use strum::{Display, VariantArray};
 
 /// What results can be turned into.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Format {
     /// For a terminal.
     #[default]
@@ -27,17 +28,7 @@ pub enum Format {
 
 impl Format {
     /// Every format, the default first.
-    pub const ALL: [Format; 4] = [Format::Table, Format::Markdown, Format::Csv, Format::Json];
-
-    /// The name that the command line takes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Table => "table",
-            Format::Markdown => "markdown",
-            Format::Csv => "csv",
-            Format::Json => "json",
-        }
-    }
+    pub const ALL: &[Format] = Format::VARIANTS;
 
     /// Writes the study that `results` repeat in this format. Only the table has a `style`.
     pub fn write_study(
@@ -71,17 +62,10 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl FromStr for Format {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let found = Format::ALL.into_iter().find(|format| format.name() == text);
-        found.ok_or_else(|| Invalid::unknown("format", text, Format::ALL.map(Format::name)))
+        variant_named("format", text)
     }
 }

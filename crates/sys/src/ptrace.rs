@@ -46,13 +46,15 @@ pub(crate) fn stopped_call(tid: libc::pid_t) -> Result<StoppedCall, Errno> {
     // SAFETY: all zeros are valid, and the kernel wrote over them. `op` says which part of the union it wrote.
     unsafe {
         let info = info.assume_init();
-        let of = info.__bindgen_anon_1;
+        let call = info.__bindgen_anon_1;
         Ok(match u32::from(info.op) {
-            PTRACE_SYSCALL_INFO_ENTRY => StoppedCall::Entry { number: of.entry.nr, arguments: of.entry.args },
-            PTRACE_SYSCALL_INFO_SECCOMP => {
-                StoppedCall::Entry { number: of.seccomp.nr, arguments: of.seccomp.args }
+            PTRACE_SYSCALL_INFO_ENTRY => {
+                StoppedCall::Entry { number: call.entry.nr, arguments: call.entry.args }
             }
-            PTRACE_SYSCALL_INFO_EXIT => StoppedCall::Exit { value: of.exit.rval },
+            PTRACE_SYSCALL_INFO_SECCOMP => {
+                StoppedCall::Entry { number: call.seccomp.nr, arguments: call.seccomp.args }
+            }
+            PTRACE_SYSCALL_INFO_EXIT => StoppedCall::Exit { value: call.exit.rval },
             _ => StoppedCall::None,
         })
     }

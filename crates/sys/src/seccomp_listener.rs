@@ -303,9 +303,9 @@ mod tests {
         let filter = filter(&[libc::SYS_getsockopt]);
         let [level, option] = [libc::SOL_SOCKET, libc::SO_ERROR].map(|number| number as u32);
         let number = libc::SYS_getsockopt as u32;
-        let of = |arguments| action_with(&filter, OWN_ARCHITECTURE, number, arguments);
-        assert_eq!(of([level, option]), libc::SECCOMP_RET_ALLOW);
-        assert_eq!(of([level, option + 1]), libc::SECCOMP_RET_USER_NOTIF);
-        assert_eq!(of([level + 1, option]), libc::SECCOMP_RET_USER_NOTIF);
+        let action = |arguments| action_with(&filter, OWN_ARCHITECTURE, number, arguments);
+        assert_eq!(action([level, option]), libc::SECCOMP_RET_ALLOW);
+        assert_eq!(action([level, option + 1]), libc::SECCOMP_RET_USER_NOTIF);
+        assert_eq!(action([level + 1, option]), libc::SECCOMP_RET_USER_NOTIF);
     }
 }

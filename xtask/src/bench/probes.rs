@@ -38,7 +38,7 @@ const RECORDED: [(&str, &[EventSet]); 5] = [
     ("switches", &[EventSet::Switches]),
     ("scheduler", &[EventSet::Switches, EventSet::WakeUps]),
     ("path", &[EventSet::Switches, EventSet::WakeUps, EventSet::Calls]),
-    ("all events", &EventSet::ALL),
+    ("all events", EventSet::ALL),
 ];
 /// How it is recorded.
 const WAYS: [(&str, RecordingWay); 2] = [
@@ -61,7 +61,9 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     }
     println!("by the endpoints, of their own threads:");
     let probes = Probe::ALL
-        .map(|probe| (probe.name(), ratio(bench, &case, |number| by(bench, &case, Some(probe), number))));
+        .iter()
+        .map(|&probe| (probe.name(), ratio(bench, &case, |number| by(bench, &case, Some(probe), number))));
+    let probes: Vec<_> = probes.collect();
     let strace = ratio(bench, &case, |_| strace());
     for (name, ratio) in &probes {
         print(name, ratio);

@@ -156,11 +156,11 @@ fn slopes(cases: &[Case], model: &RunModel) -> String {
 
 /// The median slice of each case.
 fn medians(run: &Run, cases: &[Case]) -> Vec<f64> {
-    let of = |case: &Case| {
+    let median_of = |case: &Case| {
         let record = run.results.records.iter().find(|record| record.case == *case)?;
         median(&record.samples.iter().map(|sample| sample.iteration_ns()).collect::<Vec<_>>())
     };
-    cases.iter().filter_map(of).collect()
+    cases.iter().filter_map(median_of).collect()
 }
 
 /// Half of the interval on logarithms.

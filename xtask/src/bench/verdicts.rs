@@ -50,7 +50,10 @@ pub fn same(arguments: &[&str]) -> Result<(), String> {
         ipcmark.run(&["--time", &time], &run.to_string())?;
         if run > 0 {
             let verdicts = ipcmark.compare_runs(&(run - 1).to_string(), &run.to_string())?;
-            println!("run {run} and the one before: {}", Counts::of(&verdicts));
+            for Place { placement, .. } in PLACES {
+                let placed = verdicts.iter().filter(|verdict| verdict.name.ends_with(placement));
+                println!("run {run} and the one before, {placement}: {}", Counts::of(placed));
+            }
             verdicts
                 .iter()
                 .filter(|verdict| verdict.is_different())
@@ -176,8 +179,9 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(verdicts: &[Verdict]) -> Self {
-        let count = |verdict: &str| verdicts.iter().filter(|one| one.verdict == verdict).count();
+    fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Self {
+        let verdicts: Vec<&str> = verdicts.into_iter().map(|one| one.verdict.as_str()).collect();
+        let count = |verdict: &str| verdicts.iter().filter(|one| **one == verdict).count();
         Self {
             of: verdicts.len(),
             faster: count("faster"),

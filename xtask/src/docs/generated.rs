@@ -215,8 +215,8 @@ fn shared_params() -> String {
     let mut text = String::from("\n## Shared parameters\n\n");
     for param in &shared {
         let is_alone = shared.iter().filter(|other| other.name == param.name).count() == 1;
-        let of = if is_alone { String::new() } else { format!(". Of {}", having(param).join(", ")) };
-        text += &wrapped(&format!("- {}{of}", param_line(param)), "  ");
+        let owners = if is_alone { String::new() } else { format!(". Of {}", having(param).join(", ")) };
+        text += &wrapped(&format!("- {}{owners}", param_line(param)), "  ");
     }
     text
 }

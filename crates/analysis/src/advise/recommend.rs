@@ -268,7 +268,7 @@ fn compared(candidates: &[Spec], records: &[Record], need: &Need) -> Vec<Spec> {
 /// beside it, the last.
 fn knobs(need: &Need, candidates: &[Spec], records: &[Record]) -> Vec<Knob> {
     let workload = need.workload();
-    let of = |spec: &Spec| {
+    let measured = |spec: &Spec| {
         let record = record_of(records.iter().rev(), spec, workload, need.size, Pace::BackToBack)?;
         let time = record.summary.as_ref().filter(|_| is_usable(&record.outcome))?.iteration_ns;
         Some((time, cpu_ns(record)))
@@ -277,7 +277,8 @@ fn knobs(need: &Need, candidates: &[Spec], records: &[Record]) -> Vec<Knob> {
     for record in records.iter().filter(|record| !candidates.contains(&record.case.spec)) {
         let spec = &record.case.spec;
         let plain = candidates.iter().find(|candidate| candidate.name == spec.name);
-        let (Some((time, cpu)), Some((plain_time, plain_cpu))) = (of(spec), plain.and_then(of)) else {
+        let (Some((time, cpu)), Some((plain_time, plain_cpu))) = (measured(spec), plain.and_then(measured))
+        else {
             continue;
         };
         if knobs.iter().any(|known| known.spec == *spec) {

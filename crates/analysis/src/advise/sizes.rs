@@ -62,8 +62,8 @@ fn change(first: AtSize<'_>, second: AtSize<'_>) -> Option<SizeChange> {
         return None;
     }
     let ratio = |times: &[(&Spec, Estimate)]| {
-        let of = |spec: &Spec| times.iter().find(|(known, _)| *known == spec).map(|(_, time)| *time);
-        Some(over(of(above)?, of(below)?))
+        let time_of = |spec: &Spec| times.iter().find(|(known, _)| *known == spec).map(|(_, time)| *time);
+        Some(over(time_of(above)?, time_of(below)?))
     };
     // The logarithm of the ratio falls from above 0 to below it.
     let (before, after) = (ratio(first.1)?, ratio(second.1)?);

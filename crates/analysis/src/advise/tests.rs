@@ -197,10 +197,10 @@ fn a_setting_is_compared_with_the_default_that_was_measured_beside_it() {
     for (plain, with) in [("socket", "socket:wait=spin"), ("socket:name=path", "socket:name=path,wait=spin")]
     {
         let [plain, with] = [plain, with].map(|text| Spec::parse(text, &[socket]).unwrap());
-        let of = |spec: &Spec, ns: f64, cpu_ns: u64| {
+        let record = |spec: &Spec, ns: f64, cpu_ns: u64| {
             measured_record(case(spec, Workload::Latency, SIZE), samples(ns, cpu_ns))
         };
-        let records = [of(&plain, 3000.0, 10), of(&plain, 1000.0, 10), of(&with, 500.0, 20)];
+        let records = [record(&plain, 3000.0, 10), record(&plain, 1000.0, 10), record(&with, 500.0, 20)];
         let advice = recommend(&need(), "same-llc", &[plain], &records, Vec::new());
         let [knob] = advice.knobs.as_slice() else { panic!("{:?}", advice.knobs) };
         assert_eq!(knob.spec, with);

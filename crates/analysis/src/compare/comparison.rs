@@ -90,10 +90,10 @@ fn levels_of(
     p: &dyn Fn(&CaseShifts<'_>) -> Option<f64>,
     options: ComparisonOptions,
 ) -> Vec<f64> {
-    let of = |(pair, shifts): (&ChosenPair<'_>, &Option<CaseShifts<'_>>)| {
+    let mechanism_and_p = |(pair, shifts): (&ChosenPair<'_>, &Option<CaseShifts<'_>>)| {
         (pair.case.spec.name.clone(), shifts.as_ref().and_then(p))
     };
-    let probabilities: Vec<(String, Option<f64>)> = pairs.iter().zip(shifts).map(of).collect();
+    let probabilities: Vec<(String, Option<f64>)> = pairs.iter().zip(shifts).map(mechanism_and_p).collect();
     let probabilities: Vec<(&str, Option<f64>)> =
         probabilities.iter().map(|(mechanism, p)| (mechanism.as_str(), *p)).collect();
     levels(&probabilities, options.false_discoveries.0)

@@ -40,8 +40,8 @@ fn benjamini_hochberg(ps: &[f64], rate: f64) -> f64 {
 fn simes(ps: &[f64]) -> f64 {
     let mut sorted = ps.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let of = |(rank, p): (usize, &f64)| p * sorted.len() as f64 / (rank + 1) as f64;
-    sorted.iter().enumerate().map(of).fold(1.0, f64::min)
+    let adjusted = |(rank, p): (usize, &f64)| p * sorted.len() as f64 / (rank + 1) as f64;
+    sorted.iter().enumerate().map(adjusted).fold(1.0, f64::min)
 }
 
 #[cfg(test)]

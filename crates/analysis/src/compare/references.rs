@@ -93,7 +93,7 @@ pub(super) fn shifts_beside_others(
 ) -> Vec<Option<Shift>> {
     /// With fewer, one that changed would count.
     const FEWEST: usize = 8;
-    let of = |pair: &ChosenPair<'_>| {
+    let reference_of = |pair: &ChosenPair<'_>| {
         let is_other = |other: &&ChosenPair<'_>| {
             (other.case.placement, other.case.cpus) == (pair.case.placement, pair.case.cpus)
                 && other.case.spec.name != pair.case.spec.name
@@ -108,5 +108,5 @@ pub(super) fn shifts_beside_others(
         let is_enough = middle.len() >= FEWEST && !measures_the_host(pair.case);
         is_enough.then(|| pair.shift_beside(middle, models)).flatten()
     };
-    cases.iter().map(of).collect()
+    cases.iter().map(reference_of).collect()
 }

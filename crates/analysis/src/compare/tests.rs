@@ -428,16 +428,16 @@ fn a_run_that_lacks_some_of_the_others_is_not_held_against_the_rest() {
 fn several_runs_of_one_side_say_how_much_runs_differ() {
     let runs =
         |times_ns: &[f64]| -> Vec<Results> { times_ns.iter().map(|ns| run(20, *ns, Some(500.0))).collect() };
-    let of = |a: &[f64], b: &[f64]| compare(&runs(a), &runs(b), ComparisonOptions::default());
-    let close = of(&[1000.0, 1004.0, 996.0], &[1030.0, 1034.0, 1027.0]);
+    let compared = |a: &[f64], b: &[f64]| compare(&runs(a), &runs(b), ComparisonOptions::default());
+    let close = compared(&[1000.0, 1004.0, 996.0], &[1030.0, 1034.0, 1027.0]);
     assert_eq!(close.run_deviation.source, RunVarianceSource::Replicates);
     assert!(close.run_deviation.adjusted.0 < 0.009, "{:?}", close.run_deviation);
     assert_eq!(close.cases[0].verdict, ComparisonVerdict::Slower, "{:?}", close.cases[0]);
     assert_eq!((close.cases[0].a.runs, close.cases[0].a.trials), (3, 60));
-    let apart = of(&[1000.0, 1100.0, 950.0], &[1030.0, 1130.0, 980.0]);
+    let apart = compared(&[1000.0, 1100.0, 950.0], &[1030.0, 1130.0, 980.0]);
     assert!(apart.run_deviation.adjusted.0 > 0.035, "{:?}", apart.run_deviation);
     assert_eq!(apart.cases[0].verdict, ComparisonVerdict::Undecided);
-    assert_eq!(of(&[1000.0], &[1000.0]).run_deviation.source, RunVarianceSource::Assumed);
+    assert_eq!(compared(&[1000.0], &[1000.0]).run_deviation.source, RunVarianceSource::Assumed);
 }
 
 #[test]

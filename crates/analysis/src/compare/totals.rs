@@ -43,16 +43,16 @@ fn geometric_mean(shifts: &[Shift], runs: RunVariance) -> Option<Estimate> {
     if shifts.is_empty() {
         return None;
     }
-    let of = |value: fn(&Shift) -> f64| stats::mean(&shifts.iter().map(value).collect::<Vec<_>>());
-    let deviation = of(|shift| shift.variance.sqrt());
+    let mean_of = |value: fn(&Shift) -> f64| stats::mean(&shifts.iter().map(value).collect::<Vec<_>>());
+    let deviation = mean_of(|shift| shift.variance.sqrt());
     let degrees =
         shifts.iter().map(|shift| shift.variance.powi(2) / shift.spread).fold(f64::INFINITY, f64::min);
     let variance = deviation.powi(2);
     let mean = Shift {
-        log: of(|shift| shift.log),
+        log: mean_of(|shift| shift.log),
         variance,
         spread: variance.powi(2) / degrees,
-        run_share: of(|shift| shift.run_share) / shifts.len() as f64,
+        run_share: mean_of(|shift| shift.run_share) / shifts.len() as f64,
         replicates: Replicates::default(),
     };
     let half = mean.half(runs, MISS / 2.0);

@@ -181,7 +181,7 @@ fn without_floor(time: ShiftEstimate, caution: Caution) -> Judgement {
 
 /// Why a pair cannot be compared at all.
 fn too_few_trials(pair: &ChosenPair<'_>) -> String {
-    let of = |side: &str, runs: &[(usize, Vec<&Sample>)], failures: &[&str]| {
+    let lacking = |side: &str, runs: &[(usize, Vec<&Sample>)], failures: &[&str]| {
         let most = runs.iter().map(|(_, samples)| trials(samples)).max().unwrap_or(0);
         let failure = failures.first().map(|error| format!(" ({error})")).unwrap_or_default();
         let samples = runs.iter().flat_map(|(_, samples)| samples);
@@ -196,7 +196,7 @@ fn too_few_trials(pair: &ChosenPair<'_>) -> String {
     let [a, b] = &pair.slices.0;
     let [failures_a, failures_b] = &pair.failures;
     let reasons: Vec<String> =
-        [of("A", a, failures_a), of("B", b, failures_b)].into_iter().flatten().collect();
+        [lacking("A", a, failures_a), lacking("B", b, failures_b)].into_iter().flatten().collect();
     reasons.join("; ")
 }
 

@@ -285,13 +285,13 @@ impl CaseObservations {
 
     /// The stacks of each endpoint.
     pub fn stacks(&self) -> [Vec<SampledStack>; 2] {
-        let of = |stacks: &BTreeMap<Vec<StackFrame>, u64>| {
+        let sampled_stacks = |stacks: &BTreeMap<Vec<StackFrame>, u64>| {
             stacks
                 .iter()
                 .map(|(frames, samples)| SampledStack { frames: frames.clone(), samples: *samples })
                 .collect()
         };
-        [of(&self.stacks[0]), of(&self.stacks[1])]
+        [sampled_stacks(&self.stacks[0]), sampled_stacks(&self.stacks[1])]
     }
 
     /// The samples of each trial; `None` where none were taken.
@@ -308,15 +308,16 @@ impl CaseObservations {
     pub fn subsystems(&self) -> Vec<SubsystemShare> {
         let [client, server] =
             self.stacks().map(|stacks| samples_by_subsystem(&stacks).into_iter().collect::<BTreeMap<_, _>>());
-        let of = |subsystems: &BTreeMap<Subsystem, u64>, place| subsystems.get(&place).copied().unwrap_or(0);
+        let samples_in =
+            |subsystems: &BTreeMap<Subsystem, u64>, place| subsystems.get(&place).copied().unwrap_or(0);
         let row = |subsystem: Subsystem| SubsystemShare {
             subsystem,
             client: self.samples.share_of_endpoint(EndpointRole::Client, subsystem),
             server: self.samples.share_of_endpoint(EndpointRole::Server, subsystem),
-            samples: of(&client, subsystem) + of(&server, subsystem),
+            samples: samples_in(&client, subsystem) + samples_in(&server, subsystem),
         };
         let mut rows: Vec<SubsystemShare> =
-            Subsystem::ALL.into_iter().map(row).filter(|row| row.samples > 0).collect();
+            Subsystem::ALL.iter().copied().map(row).filter(|row| row.samples > 0).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.samples));
         rows
     }
@@ -392,7 +393,7 @@ mod tests {
     fn observations() -> CaseObservations {
         let case = Case { workload: Workload::Latency, ..operation("pipe", 1) };
         let mut observations = CaseObservations::new(case, Vec::new());
-        Probe::ALL.into_iter().for_each(|probe| observations.note_support(probe, Support::UNLIMITED));
+        Probe::ALL.iter().for_each(|&probe| observations.note_support(probe, Support::UNLIMITED));
         observations
     }
 

@@ -61,7 +61,7 @@ pub(super) fn largest_dose(doses: &[RecordedSets]) -> Option<usize> {
 
 /// The sets of a dose, in the order of [`EventSet::ALL`].
 pub(super) fn recorded_sets(dose: &RecordedSets) -> Vec<EventSet> {
-    EventSet::ALL.into_iter().filter(|set| dose.as_ref().is_some_and(|sets| sets.contains(set))).collect()
+    EventSet::ALL.iter().copied().filter(|set| dose.as_ref().is_some_and(|sets| sets.contains(set))).collect()
 }
 
 impl DoseFit {
@@ -180,7 +180,7 @@ mod tests {
             Some(vec![WakeUps]),
             Some(vec![Calls, WakeUps, Switches]),
         ];
-        let fit = DoseFit::of(&doses, &EventSet::ALL).unwrap();
+        let fit = DoseFit::of(&doses, EventSet::ALL).unwrap();
         assert!(fit.is_tested);
         assert_eq!((fit.bare, fit.largest, fit.sets.as_slice()), (0, 5, &[Switches, WakeUps, Calls][..]));
         // The largest dose may be what it will: it says nothing of the costs.
@@ -196,7 +196,7 @@ mod tests {
     fn sets_one_on_the_other_tell_the_costs_and_test_nothing() {
         let doses: Vec<RecordedSets> =
             vec![None, Some(vec![]), Some(vec![Switches]), Some(vec![Switches, WakeUps])];
-        let fit = DoseFit::of(&doses, &EventSet::ALL).unwrap();
+        let fit = DoseFit::of(&doses, EventSet::ALL).unwrap();
         assert!(!fit.is_tested);
         let costs = fit.costs(&[1000.0, 1010.0, 1040.0, 1100.0]);
         assert!(are_close(&costs.sets_ns, &[30.0, 60.0]), "{costs:?}");
@@ -204,10 +204,10 @@ mod tests {
 
     #[test]
     fn without_bare_trials_or_without_a_dose_for_a_set_there_is_no_fit() {
-        assert_eq!(DoseFit::of(&[Some(vec![]), Some(vec![Calls])], &EventSet::ALL), None);
-        assert_eq!(DoseFit::of(&[None], &EventSet::ALL), None);
-        assert_eq!(DoseFit::of(&[None, Some(vec![]), Some(vec![Calls, WakeUps])], &EventSet::ALL), None);
-        assert_eq!(DoseFit::of(&[], &EventSet::ALL), None);
+        assert_eq!(DoseFit::of(&[Some(vec![]), Some(vec![Calls])], EventSet::ALL), None);
+        assert_eq!(DoseFit::of(&[None], EventSet::ALL), None);
+        assert_eq!(DoseFit::of(&[None, Some(vec![]), Some(vec![Calls, WakeUps])], EventSet::ALL), None);
+        assert_eq!(DoseFit::of(&[], EventSet::ALL), None);
     }
 
     /// Bare, nothing, each of three sets alone, in pairs, and all with a fourth.

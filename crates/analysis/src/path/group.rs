@@ -5,9 +5,10 @@ use super::sum::PathSum;
 use crate::interval::MeanEstimate;
 use model::endpoint::EndpointRole;
 use serde::Serialize;
+use strum::VariantArray;
 
 /// A group of segments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathGroup {
     /// The client's code.
@@ -40,21 +41,7 @@ pub enum PathGroup {
 
 impl PathGroup {
     /// All of them.
-    pub const ALL: [PathGroup; 13] = [
-        PathGroup::ClientCode,
-        PathGroup::ClientCalls,
-        PathGroup::ServerCode,
-        PathGroup::ServerCalls,
-        PathGroup::WakeUps,
-        PathGroup::Softirqs,
-        PathGroup::Polling,
-        PathGroup::PageFaults,
-        PathGroup::Interrupts,
-        PathGroup::OtherTasks,
-        PathGroup::Asleep,
-        PathGroup::NotRecorded,
-        PathGroup::OtherClients,
-    ];
+    pub const ALL: &[PathGroup] = PathGroup::VARIANTS;
 
     /// In words.
     pub fn name(self) -> &'static str {
@@ -99,7 +86,7 @@ impl PathGroup {
 impl PathSum {
     /// What each group costs, corrected, in nanoseconds an iteration; those of which there is nothing are left out.
     pub fn groups(&self) -> Vec<(PathGroup, MeanEstimate)> {
-        let of = |group| Some((group, self.of_places(&|place| PathGroup::of(place) == group)?));
-        PathGroup::ALL.into_iter().filter_map(of).collect()
+        let cost_of = |group| Some((group, self.of_places(&|place| PathGroup::of(place) == group)?));
+        PathGroup::ALL.iter().copied().filter_map(cost_of).collect()
     }
 }

@@ -93,9 +93,9 @@ impl<'a> Spans<'a> {
 
     /// The spans of the thread that begin at `from_ns` and later.
     pub(super) fn of_thread_from(&self, tid: u32, from_ns: u64) -> impl Iterator<Item = &Span> {
-        let of = self.by_thread.get(&tid).map_or(&[][..], Vec::as_slice);
-        let first = of.partition_point(|at| self.all[*at].from_ns < from_ns);
-        of[first..].iter().map(|at| &self.all[*at])
+        let own_spans = self.by_thread.get(&tid).map_or(&[][..], Vec::as_slice);
+        let first = own_spans.partition_point(|at| self.all[*at].from_ns < from_ns);
+        own_spans[first..].iter().map(|at| &self.all[*at])
     }
 
     /// The last span of the thread that begins before `at_ns` and that `is_meant` takes.
@@ -105,16 +105,16 @@ impl<'a> Spans<'a> {
         at_ns: u64,
         is_meant: impl Fn(&Span) -> bool,
     ) -> Option<&Span> {
-        let of = self.by_thread.get(&tid)?;
-        let next = of.partition_point(|at| self.all[*at].from_ns < at_ns);
-        of[..next].iter().rev().map(|at| &self.all[*at]).find(|span| is_meant(span))
+        let own_spans = self.by_thread.get(&tid)?;
+        let next = own_spans.partition_point(|at| self.all[*at].from_ns < at_ns);
+        own_spans[..next].iter().rev().map(|at| &self.all[*at]).find(|span| is_meant(span))
     }
 
     /// The first waking of the thread from `from_ns` to `until_ns`.
     pub(super) fn waking(&self, tid: u32, from_ns: u64, until_ns: u64) -> Option<Waking> {
-        let of = self.wakings.get(&tid)?;
-        let first = of.partition_point(|waking| waking.at_ns < from_ns);
-        of.get(first).copied().filter(|waking| waking.at_ns <= until_ns)
+        let own_wakings = self.wakings.get(&tid)?;
+        let first = own_wakings.partition_point(|waking| waking.at_ns < from_ns);
+        own_wakings.get(first).copied().filter(|waking| waking.at_ns <= until_ns)
     }
 }
 
@@ -323,10 +323,10 @@ impl<'a> Reader<'a> {
 
     fn waking(&mut self, event: &CpuEvent, woken: u32, at_ns: u64) {
         let waking = Waking { at_ns, cpu: event.cpu, by: event.tid };
-        let of = self.wakings.entry(woken).or_default();
+        let own_wakings = self.wakings.entry(woken).or_default();
         // The order holds on each CPU alone where the trace is nonsense.
-        let place = of.partition_point(|other| other.at_ns <= at_ns);
-        of.insert(place, waking);
+        let place = own_wakings.partition_point(|other| other.at_ns <= at_ns);
+        own_wakings.insert(place, waking);
         if woken != event.tid && role(self.trace, woken).is_some() {
             self.end_stage(event.tid, SegmentKind::UntilWaking);
             self.thread(event.tid).stage = Stage::Woke;

@@ -55,8 +55,8 @@ pub struct SliceMeans {
 
 impl From<&Sample> for SliceMeans {
     fn from(sample: &Sample) -> Self {
-        let of = |usage: &Usage| usage.voluntary_switches + usage.involuntary_switches;
-        let switches = sample.server.as_ref().map(|server| of(&sample.client) + of(server));
+        let switches_of = |usage: &Usage| usage.voluntary_switches + usage.involuntary_switches;
+        let switches = sample.server.as_ref().map(|server| switches_of(&sample.client) + switches_of(server));
         Self {
             iteration_ns: sample.iteration_ns(),
             switches: switches.map(|count| count as f64 / sample.iterations as f64),
@@ -353,10 +353,10 @@ fn one_of_each<'a>(
     largest: usize,
     trials: &'a [DosedTrial],
 ) -> Option<Vec<&'a DosedTrial>> {
-    let of = |(at, dose): (usize, &RecordedSets)| {
+    let with_dose = |(at, dose): (usize, &RecordedSets)| {
         trials.iter().find(|trial| trial.dose == *dose && (at != largest || trial.is_whole()))
     };
-    doses.iter().enumerate().map(of).collect()
+    doses.iter().enumerate().map(with_dose).collect()
 }
 
 /// The rounds in which every trial took about as long as others of its dose; where these are fewer than half, the half that comes

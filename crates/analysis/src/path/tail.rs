@@ -144,18 +144,18 @@ fn differences(fast: &[&IterationPlaces], slow: &[&IterationPlaces]) -> Vec<Grou
         let have = of.iter().filter(|path| path.places.iter().any(|(at, _)| *at == place));
         have.count() as f64 / of.len().max(1) as f64
     };
-    let of = |means: &BTreeMap<SegmentPlace, f64>, place| means.get(&place).copied().unwrap_or(0.0);
+    let mean_at = |means: &BTreeMap<SegmentPlace, f64>, place| means.get(&place).copied().unwrap_or(0.0);
     let mut segments: Vec<GroupDifference> = all
         .into_iter()
         .map(|place| GroupDifference {
             place,
-            fast_ns: of(&fast_means, place),
-            slow_ns: of(&slow_means, place),
+            fast_ns: mean_at(&fast_means, place),
+            slow_ns: mean_at(&slow_means, place),
             fast_share: share(fast, place),
             slow_share: share(slow, place),
         })
         .collect();
-    let apart = |of: &GroupDifference| (of.slow_ns - of.fast_ns).abs();
+    let apart = |group: &GroupDifference| (group.slow_ns - group.fast_ns).abs();
     segments.sort_by(|a, b| apart(b).total_cmp(&apart(a)));
     segments.truncate(MOST_NAMED);
     segments

@@ -88,7 +88,7 @@ pub(super) fn on_one_cpu() -> Vec<CpuEvent> {
 
 #[test]
 fn on_one_cpu_the_path_is_all_that_the_cpu_does() {
-    let trace = trace(3050, &EventSet::ALL, on_one_cpu());
+    let trace = trace(3050, EventSet::ALL, on_one_cpu());
     assert_eq!(
         path(&trace),
         [
@@ -140,7 +140,7 @@ fn on_two_cpus() -> Vec<CpuEvent> {
 
 #[test]
 fn on_two_cpus_what_the_waker_does_after_it_woke_the_peer_is_off_the_path() {
-    let trace = trace(7250, &EventSet::ALL, on_two_cpus());
+    let trace = trace(7250, EventSet::ALL, on_two_cpus());
     assert_eq!(
         path(&trace),
         [
@@ -160,8 +160,9 @@ fn on_two_cpus_what_the_waker_does_after_it_woke_the_peer_is_off_the_path() {
     // Recording the waking delays the woken.
     let paths = critical_paths(&trace);
     let wake_ups = EventSet::ALL.iter().position(|set| *set == EventSet::WakeUps).unwrap();
-    let of = |kind| paths[0].segments.iter().find(|segment| segment.place.kind == kind).unwrap().events;
-    assert_eq!(of(Kind::IdleExit)[wake_ups], 1);
+    let events_in =
+        |kind| paths[0].segments.iter().find(|segment| segment.place.kind == kind).unwrap().events;
+    assert_eq!(events_in(Kind::IdleExit)[wake_ups], 1);
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn other_tasks_and_interrupts_have_names_of_their_own() {
         event(6950, 0, CLIENT, CpuEventKind::PageFault { address: 1 }),
         exit(7200, 0, CLIENT, READ, 1),
     ]);
-    let trace = trace(7250, &EventSet::ALL, events);
+    let trace = trace(7250, EventSet::ALL, events);
     assert_eq!(
         path(&trace)[7..],
         [
@@ -210,7 +211,7 @@ fn who_is_preempted_waits_for_who_has_its_cpu() {
         switch(2080, 0, 99, SERVER),
         enter(2100, 0, SERVER, WRITE),
     ]);
-    let path = path(&trace(3050, &EventSet::ALL, events));
+    let path = path(&trace(3050, EventSet::ALL, events));
     assert_eq!(
         path[6..9],
         [(Server, Kind::User, 40), (Server, Kind::OtherTask, 40), (Server, Kind::User, 20)]
@@ -231,7 +232,7 @@ fn a_sleep_that_a_timer_ends_is_no_wake_up() {
         exit(2250, 0, CLIENT, 35, 0),
     ];
     assert_eq!(
-        path(&trace(2300, &EventSet::ALL, events)),
+        path(&trace(2300, EventSet::ALL, events)),
         [
             (Client, Kind::User, 100),
             (Client, Kind::UntilSleep, 100),
@@ -256,7 +257,7 @@ fn a_helper_that_an_endpoint_woke_stands_between_both() {
         wakes(1850, 0, HELPER, SERVER),
         switch(1900, 0, HELPER, SERVER),
     ]);
-    let path = path(&trace(3050, &EventSet::ALL, events));
+    let path = path(&trace(3050, EventSet::ALL, events));
     assert_eq!(path[0], (Client, Kind::User, 100));
     assert!(path.contains(&(Server, Kind::OtherTask, 550)), "{path:?}");
 }
@@ -282,7 +283,7 @@ fn endpoints_that_poll_take_the_path_when_they_do_more() {
         exit(1950, 1, SERVER, READ, -11),
     ];
     assert_eq!(
-        path(&trace(2150, &EventSet::ALL, events)),
+        path(&trace(2150, EventSet::ALL, events)),
         [
             (Client, Kind::User, 100),
             (Client, Kind::WholeCall, 200),
@@ -317,7 +318,7 @@ fn ones_own_switches_alone_give_a_path_of_fewer_segments() {
 #[test]
 fn an_operation_has_a_path_of_its_own() {
     let mut trace =
-        trace(1500, &EventSet::ALL, vec![enter(1100, 0, CLIENT, 39), exit(1300, 0, CLIENT, 39, 7)]);
+        trace(1500, EventSet::ALL, vec![enter(1100, 0, CLIENT, 39), exit(1300, 0, CLIENT, 39, 7)]);
     trace.server_tids.clear();
     assert_eq!(
         path(&trace),

@@ -125,8 +125,8 @@ impl<'a> Walk<'a> {
             (Some(span), _) => span,
             (None, Some(next)) => return self.off_cpu(thread, 0, false, next.cpu),
             (None, None) => {
-                let of = self.spans.role(thread).unwrap_or(EndpointRole::Client);
-                self.cover(self.bound_ns, place(of, SegmentKind::NotRecorded), None);
+                let role = self.spans.role(thread).unwrap_or(EndpointRole::Client);
+                self.cover(self.bound_ns, place(role, SegmentKind::NotRecorded), None);
                 return thread;
             }
         };
@@ -143,15 +143,15 @@ impl<'a> Walk<'a> {
 
     /// The thread `thread` had no CPU from `off_ns` until now, when it comes back to `cpu`.
     fn off_cpu(&mut self, thread: u32, off_ns: u64, preempted: bool, cpu: u32) -> u32 {
-        let of = self.spans.role(thread).unwrap_or(EndpointRole::Client);
+        let role = self.spans.role(thread).unwrap_or(EndpointRole::Client);
         if preempted {
-            self.waits_for_cpu(off_ns, cpu, of);
+            self.waits_for_cpu(off_ns, cpu, role);
             return thread;
         }
         let Some(waking) = self.spans.waking(thread, off_ns, self.at_ns) else {
-            return self.woken_by_unknown(thread, of, off_ns, cpu);
+            return self.woken_by_unknown(thread, role, off_ns, cpu);
         };
-        self.waits_for_cpu(waking.at_ns, cpu, of);
+        self.waits_for_cpu(waking.at_ns, cpu, role);
         // Whoever wakes a thread of another CPU records that on the path, before the interrupt is sent.
         if waking.cpu != cpu
             && let Some(first) = self.segments.last_mut().filter(|first| first.from_ns == waking.at_ns)
@@ -168,11 +168,11 @@ impl<'a> Walk<'a> {
         let helped = self.spans.waking(waking.by, off_ns, waking.at_ns).filter(|by| is_endpoint(by.by));
         match helped.filter(|_| waking.by != IDLE) {
             Some(by) => {
-                self.cover(by.at_ns, place(of, SegmentKind::OtherTask), task);
+                self.cover(by.at_ns, place(role, SegmentKind::OtherTask), task);
                 by.by
             }
             None => {
-                self.cover(off_ns, place(of, SegmentKind::Asleep), task);
+                self.cover(off_ns, place(role, SegmentKind::Asleep), task);
                 thread
             }
         }

@@ -84,9 +84,9 @@ pub(super) fn channels(communication: &Communication, messages: Vec<Message>) ->
     for ((object, pair), messages) in by_object {
         let goes_both_ways = messages.iter().any(|message| message.from != messages[0].from);
         if goes_both_ways {
-            let of = &communication.objects[object as usize];
+            let described = &communication.objects[object as usize];
             // Who was called is known, or the client is who speaks first.
-            let client = of.server_side.and_then(|server| {
+            let client = described.server_side.and_then(|server| {
                 let client = messages.iter().find(|message| message.side != server);
                 client.map(|message| message.from)
             });

@@ -21,9 +21,9 @@ pub fn slowdown(stretches: &[RecordingStretch]) -> Result<MeanEstimate, String> 
             .to_owned());
     }
     let rate = |recorded: bool, group: &[(&RecordingStretch, u64)]| {
-        let of = group.iter().filter(|(stretch, _)| stretch.recorded == recorded);
+        let chosen = group.iter().filter(|(stretch, _)| stretch.recorded == recorded);
         let (ns, progress) =
-            of.fold((0, 0), |sum, (stretch, progress)| (sum.0 + stretch.ns, sum.1 + progress));
+            chosen.fold((0, 0), |sum, (stretch, progress)| (sum.0 + stretch.ns, sum.1 + progress));
         progress as f64 / ns as f64
     };
     let all: Vec<(&RecordingStretch, u64)> = stretches.iter().zip(progress(stretches)).collect();

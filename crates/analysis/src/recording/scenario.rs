@@ -54,21 +54,21 @@ pub fn scenario_of(
     let processes: Vec<Process> = processes
         .iter()
         .map(|process| {
-            let of = &communication.processes[*process as usize];
+            let seen = &communication.processes[*process as usize];
             let ns = (communication.seconds() * 1e9).max(1.0);
             let (in_calls, waited) = shares.get(process).copied().unwrap_or_default();
             let recorded = RecordedProcess {
-                cpu: of.cpu_ns() as f64 / ns,
-                switches_per_s: of.switches() as f64 * 1e9 / ns,
+                cpu: seen.cpu_ns() as f64 / ns,
+                switches_per_s: seen.switches() as f64 * 1e9 / ns,
                 in_calls: in_calls as f64 / ns,
                 waited: waited as f64 / ns,
             };
             Process {
-                name: names.unique(&of.name, "process"),
-                cpus: of.cpus(),
+                name: names.unique(&seen.name, "process"),
+                cpus: seen.cpus(),
                 roots: of_begun(&drafts, *process),
                 serves: of_served(&drafts, *process),
-                recorded: (!of.outside).then_some(recorded),
+                recorded: (!seen.outside).then_some(recorded),
             }
         })
         .collect();

@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn signs_bind_as_in_arithmetic() {
-        let of = |case: &str| if case == "a" { 12.0 } else { 3.0 };
-        assert_eq!(value("time of a / time of b", of), 4.0);
-        assert_eq!(value("time of a - time of b - time of b", of), 6.0);
-        assert_eq!(value("time of a + time of b * 2", of), 18.0);
-        assert_eq!(value("(time of a + time of b) * 2", of), 30.0);
-        assert_eq!(value("time of a / time of b / 2", of), 2.0);
-        assert_eq!(value("1s / time of a", of), 1e9 / 12.0);
+        let time_of = |case: &str| if case == "a" { 12.0 } else { 3.0 };
+        assert_eq!(value("time of a / time of b", time_of), 4.0);
+        assert_eq!(value("time of a - time of b - time of b", time_of), 6.0);
+        assert_eq!(value("time of a + time of b * 2", time_of), 18.0);
+        assert_eq!(value("(time of a + time of b) * 2", time_of), 30.0);
+        assert_eq!(value("time of a / time of b / 2", time_of), 2.0);
+        assert_eq!(value("1s / time of a", time_of), 1e9 / 12.0);
     }
 }

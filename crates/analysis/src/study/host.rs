@@ -64,12 +64,12 @@ mod tests {
     #[test]
     fn a_machine_says_its_mode_and_its_byte_order() {
         let host = model::testing::results().header.host;
-        let of = |fact| host_fact(fact, &host);
-        assert_eq!(of(HostFact::CpuMode), Ok("64-bit".to_owned()));
-        assert_eq!(of(HostFact::ByteOrder), Ok("little endian".to_owned()));
+        let fact_of_host = |fact| host_fact(fact, &host);
+        assert_eq!(fact_of_host(HostFact::CpuMode), Ok("64-bit".to_owned()));
+        assert_eq!(fact_of_host(HostFact::ByteOrder), Ok("little endian".to_owned()));
         assert_eq!(machine("s390x"), Ok((64, "big")));
         assert!(machine("pdp11").is_err());
         // Results of an earlier version have no cache line.
-        assert_eq!(of(HostFact::CacheLine), Err("these results do not record it".to_owned()));
+        assert_eq!(fact_of_host(HostFact::CacheLine), Err("these results do not record it".to_owned()));
     }
 }

@@ -125,7 +125,7 @@ fn quantile_ns(quantile: Quantile, samples: &[&Sample]) -> Option<f64> {
 }
 
 fn usage_of(used: UsedResource, sample: &Sample, endpoints: MetricEndpoints) -> Option<f64> {
-    let of = |usage: &Usage| match used {
+    let amount = |usage: &Usage| match used {
         UsedResource::Cpu => usage.cpu_ns,
         UsedResource::User => usage.user_ns,
         UsedResource::System => usage.system_ns,
@@ -133,9 +133,9 @@ fn usage_of(used: UsedResource, sample: &Sample, endpoints: MetricEndpoints) -> 
         UsedResource::Faults => usage.minor_faults + usage.major_faults,
     } as f64;
     match endpoints {
-        MetricEndpoints::Both => Some(of(&sample.client) + sample.server.as_ref().map_or(0.0, of)),
-        MetricEndpoints::One(EndpointRole::Client) => Some(of(&sample.client)),
-        MetricEndpoints::One(EndpointRole::Server) => sample.server.as_ref().map(of),
+        MetricEndpoints::Both => Some(amount(&sample.client) + sample.server.as_ref().map_or(0.0, amount)),
+        MetricEndpoints::One(EndpointRole::Client) => Some(amount(&sample.client)),
+        MetricEndpoints::One(EndpointRole::Server) => sample.server.as_ref().map(amount),
     }
 }
 
@@ -146,13 +146,13 @@ fn of_calls(
     returned: Option<u64>,
 ) -> Option<f64> {
     let calls: Vec<_> = samples.iter().filter_map(|sample| sample.calls.as_ref()).collect();
-    let of = |calls: &TimedCalls| -> CallCounts {
+    let counts_of = |calls: &TimedCalls| -> CallCounts {
         match side {
             CallDirection::Send => calls.send.clone(),
             CallDirection::Receive => calls.receive.clone(),
         }
     };
-    let counts: Vec<CallCounts> = calls.iter().map(|calls| of(calls)).collect();
+    let counts: Vec<CallCounts> = calls.iter().map(|calls| counts_of(calls)).collect();
     let sum = |value: &dyn Fn(&CallCounts) -> f64| counts.iter().map(value).sum::<f64>();
     let among = |counts: &CallCounts, weight: fn(u64, u64) -> u64| -> f64 {
         let kept = counts.returned_bytes.iter().filter(|(bytes, _)| returned.is_none_or(|r| r == *bytes));
@@ -211,13 +211,13 @@ fn step(endpoint: EndpointRole, name: &str, mean: bool, samples: &[&Sample]) -> 
 }
 
 fn scheduled_ns(scheduled: ScheduledTime, endpoints: MetricEndpoints, profiles: &[&Profile]) -> Option<f64> {
-    let of = |row: &ScheduleProfile| match scheduled {
+    let time_in = |row: &ScheduleProfile| match scheduled {
         ScheduledTime::Running => row.running_ns,
         ScheduledTime::Asleep => row.asleep_ns,
         ScheduledTime::Preempted => row.preempted_ns,
     };
     let of_trial = |profile: &&Profile| -> Option<f64> {
-        let rows = of_endpoints(endpoints, profile).into_iter().map(|end| end.schedule.as_ref().map(of));
+        let rows = of_endpoints(endpoints, profile).into_iter().map(|end| end.schedule.as_ref().map(time_in));
         let per_iteration: Option<f64> = rows.sum();
         per_iteration.map(|per_iteration| per_iteration * profile.iterations as f64)
     };
@@ -275,11 +275,11 @@ fn observed_iterations(profiles: &[&Profile]) -> f64 {
 
 fn of_timer(what: TimerQuantity, samples: &[&Sample]) -> Option<f64> {
     let timers: Vec<TimerSample> = samples.iter().filter_map(|sample| sample.timer).collect();
-    let of = |timer: &TimerSample| match what {
+    let quantity = |timer: &TimerSample| match what {
         TimerQuantity::Error => timer.error_ns,
         TimerQuantity::Deviation => timer.deviation_ns,
         TimerQuantity::Off => timer.off_clock_ns,
         TimerQuantity::Resolution => timer.resolution_ns,
     };
-    stats::median(&timers.iter().map(of).collect::<Vec<_>>())
+    stats::median(&timers.iter().map(quantity).collect::<Vec<_>>())
 }

@@ -154,14 +154,14 @@ impl<'a> Selector<'a> {
     /// The records of `selection`, in the first of its placements that was measured.
     pub(super) fn records(&self, selection: &Selection) -> Vec<&'a Record> {
         let all = self.records.get(&(&selection.spec, selection.workload)).map_or(&[][..], Vec::as_slice);
-        let of = |placement| {
+        let placed_at = |placement| {
             let is = move |record: &&&Record| {
                 let case = &record.case;
                 (case.placement, case.pace, case.peers) == (placement, selection.pace, selection.peers)
             };
             all.iter().filter(is).copied().collect::<Vec<_>>()
         };
-        let placed = selection.placements.0.iter().map(|placement| of(*placement));
+        let placed = selection.placements.0.iter().map(|placement| placed_at(*placement));
         placed.into_iter().find(|records| !records.is_empty()).unwrap_or_default()
     }
 

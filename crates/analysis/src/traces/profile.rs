@@ -102,16 +102,16 @@ mod tests {
 
     #[test]
     fn each_probe_leaves_the_numbers_that_it_can_see() {
-        let of = |probe| profile(probe, seen(), 1.5, name);
-        let calls = of(Probe::Syscalls);
+        let profile_by = |probe| profile(probe, seen(), 1.5, name);
+        let calls = profile_by(Probe::Syscalls);
         assert_eq!((calls.iterations, calls.iteration_ns, calls.effect), (2, 50.0, 1.5));
         let [read] = calls.client.calls.as_slice() else { panic!("{calls:?}") };
         assert_eq!((read.name.as_str(), read.per_iteration, read.mean_ns), ("read", 1.0, 10.0));
         assert_eq!((calls.client.schedule.is_none(), calls.timeline.is_none()), (true, true));
-        let scheduled = of(Probe::Scheduler);
+        let scheduled = profile_by(Probe::Scheduler);
         assert_eq!(scheduled.client.schedule.unwrap().running_ns, 50.0);
         assert!(scheduled.server.unwrap().schedule.is_some());
-        assert_eq!(of(Probe::Sampling).client.subsystems, BTreeMap::from([(Subsystem::User, 3)]));
+        assert_eq!(profile_by(Probe::Sampling).client.subsystems, BTreeMap::from([(Subsystem::User, 3)]));
     }
 
     #[test]

@@ -189,8 +189,10 @@ mod tests {
     #[test]
     fn the_table_can_be_read_and_says_each_name_once() {
         let file: File = toml::from_str(include_str!("subsystems.toml")).unwrap();
-        let in_the_table =
-            Subsystem::ALL.into_iter().filter(|place| !matches!(place, Subsystem::User | Subsystem::Unknown));
+        let in_the_table = Subsystem::ALL
+            .iter()
+            .copied()
+            .filter(|place| !matches!(place, Subsystem::User | Subsystem::Unknown));
         assert_eq!(file.subsystems.keys().copied().collect::<Vec<_>>(), in_the_table.collect::<Vec<_>>());
         let mut seen = BTreeSet::new();
         for name in file.helpers.iter().chain(file.subsystems.values().flatten()) {

@@ -150,10 +150,10 @@ mod tests {
         let origin = Clock::new(CLOCK).now();
         // The first has 10 iterations from 0 to 1000, the second 40 from 500 to 2500: the window is from 500 to 1000.
         let reports = || vec![client(origin, 0, 10, 100), client(origin, 500, 40, 50)];
-        let of = |workload, peers| {
+        let sample_of = |workload, peers| {
             in_common_window(&case(workload, peers), &Clock::new(CLOCK), reports()).unwrap().sample
         };
-        let asked = of(Workload::Latency, Peers::Pairs(2));
+        let asked = sample_of(Workload::Latency, Peers::Pairs(2));
         assert_eq!(
             (asked.shares.clone(), asked.iterations, asked.trial_iterations),
             (Some(vec![5, 10]), 15, 50)
@@ -162,12 +162,12 @@ mod tests {
         assert_eq!(asked.elapsed_ns, 1000.0);
         assert_eq!((asked.client.cpu_ns, asked.server.unwrap().cpu_ns), (1000, 1000));
         assert_eq!(asked.each.unwrap().mean_ns, 1000.0 / 15.0);
-        let streamed = of(Workload::Throughput, Peers::Pairs(2));
+        let streamed = sample_of(Workload::Throughput, Peers::Pairs(2));
         assert_eq!((streamed.iterations, streamed.each), (15, None));
         assert!((streamed.elapsed_ns - 500.0).abs() < 1e-9, "{}", streamed.elapsed_ns);
         // One server told both clients that it was busy all the time.
-        assert_eq!(of(Workload::Latency, Peers::FanIn(2)).server.unwrap().cpu_ns, 500);
-        assert_eq!(of(Workload::Throughput, Peers::FanIn(2)).server.unwrap().cpu_ns, 500);
+        assert_eq!(sample_of(Workload::Latency, Peers::FanIn(2)).server.unwrap().cpu_ns, 500);
+        assert_eq!(sample_of(Workload::Throughput, Peers::FanIn(2)).server.unwrap().cpu_ns, 500);
     }
 
     #[test]

@@ -273,8 +273,8 @@ mod tests {
         assert_eq!(trials.most_were_alive.get(), 2);
         for samples in &pairs[0].samples {
             let numbers: Vec<u32> = samples.iter().map(|sample| sample.trial).collect();
-            let of = |trial: u32| numbers.iter().filter(|of| **of == trial).count() as u32;
-            assert_eq!([of(0), of(1), of(2)], [2 * ROUNDS_OF_TRIALS; 3]);
+            let slices_of = |trial: u32| numbers.iter().filter(|number| **number == trial).count() as u32;
+            assert_eq!([slices_of(0), slices_of(1), slices_of(2)], [2 * ROUNDS_OF_TRIALS; 3]);
         }
     }
 

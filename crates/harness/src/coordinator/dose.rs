@@ -25,7 +25,8 @@ pub const DOSED_SLICE_NS: u64 = 2_000_000;
 /// Interrupts are recorded beside wake-ups instead of alone: programs in the kernel count interrupts for either set, and once for both.
 pub fn alone_in_pairs_and_all() -> Vec<Vec<EventSet>> {
     use EventSet::{Calls, Interrupts, Switches, WakeUps};
-    let alone = EventSet::ALL.map(|set| if set == Interrupts { vec![WakeUps, set] } else { vec![set] });
+    let alone =
+        EventSet::ALL.iter().map(|&set| if set == Interrupts { vec![WakeUps, set] } else { vec![set] });
     let pairs = [[Switches, WakeUps], [Switches, Calls], [WakeUps, Calls]].map(Vec::from);
     [vec![]].into_iter().chain(alone).chain(pairs).chain([EventSet::ALL.to_vec()]).collect()
 }

@@ -6,8 +6,7 @@ use super::own_child::{OwnChild, over_streams, unless_closed};
 use super::reexecution::reexecution;
 use super::remote::said_on;
 use super::via::{ENDPOINT, Via};
-use crate::clock::Timer;
-use crate::protocol::channel::{Channel, wait_any};
+use crate::protocol::channel::{Channel, First, wait_for_message};
 use crate::protocol::hello::{CoordinatorHello, DriverHello, DriverMechanism, PROTOCOL, VERSION};
 use crate::protocol::led::{FromLed, ToLed};
 use command_fds::{CommandFdExt, FdMapping};
@@ -17,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
@@ -139,21 +138,11 @@ fn unstarted(command: &Via, failure: Failure) -> String {
 
 /// The first thing that an endpoint says.
 fn first_message(control: &Channel, limit: Duration, interrupted: &AtomicBool) -> Result<FromLed, String> {
-    let timer = Timer::start();
-    loop {
-        if interrupted.load(Ordering::Relaxed) {
-            return Err("the run was interrupted".to_owned());
-        }
-        match wait_any(&[control], timer.left_of(limit)) {
-            Ok(Some(_)) => return FromLed::heard(control).map_err(text),
-            Ok(None) => {
-                return Err(format!(
-                    "it says nothing for {} s; is what it writes flushed?",
-                    limit.as_secs_f64()
-                ));
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.to_string()),
+    match wait_for_message(control, limit, interrupted).map_err(|errno| errno.to_string())? {
+        First::Message => FromLed::heard(control).map_err(text),
+        First::Interruption => Err("the run was interrupted".to_owned()),
+        First::Silence => {
+            Err(format!("it says nothing for {} s; is what it writes flushed?", limit.as_secs_f64()))
         }
     }
 }

@@ -62,8 +62,9 @@ impl EndpointProcess {
     ) -> Result<Self, Failure> {
         let (ours, theirs) = channel()?;
         let child = spawn(endpoint_command(program).stdin(OwnedFd::from(theirs)).stdout(nowhere()?));
-        let of = program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
-        let child = child.or_fail("start", format!("an endpoint ({of})"))?;
+        let program_words =
+            program.map_or_else(|| "/proc/self/exe".to_owned(), |path| path.display().to_string());
+        let child = child.or_fail("start", format!("an endpoint ({program_words})"))?;
         let process = Self::over(ours, OwnChild::endpoint(child), role);
         unless_closed(process.control.send(&CoordinatorMessage::Hello(Hello::own()), &[]))?;
         Ok(process)

@@ -13,7 +13,7 @@ pub(super) fn endpoint_threads(
     let mut threads = EndpointThreads::default();
     for (role, pid) in endpoints {
         for (tid, path) in tasks(pid)? {
-            let of = match role {
+            let endpoint_tids = match role {
                 Role::Client | Role::Alone => Some(&mut threads.client),
                 Role::Server => Some(&mut threads.server),
                 Role::Both => match name(&path)?.as_str() {
@@ -23,7 +23,7 @@ pub(super) fn endpoint_threads(
                     _ => None,
                 },
             };
-            of.into_iter().for_each(|of| of.push(tid));
+            endpoint_tids.into_iter().for_each(|tids| tids.push(tid));
         }
     }
     Ok(threads)

@@ -271,8 +271,11 @@ mod tests {
         let fails = |_, name: &str| if name == "a+syscalls" { Err(failure("no")) } else { Ok(1.0) };
         let trials = FakeTrials::new(&fails);
         let reported = run(&[subject("a", &TWO), subject("b", &TWO)], 3, &trials, LONG);
-        let of = |name: &str| reported.iter().filter(|(of, ..)| of == name).count();
-        assert_eq!((of("a+syscalls"), of("a+faults"), of("b+syscalls")), (1, 4, 4));
+        let times_reported = |name: &str| reported.iter().filter(|(reported, ..)| reported == name).count();
+        assert_eq!(
+            (times_reported("a+syscalls"), times_reported("a+faults"), times_reported("b+syscalls")),
+            (1, 4, 4)
+        );
         assert!(reported.iter().all(|(name, _, _, failed)| *failed == (name == "a+syscalls")));
     }
 
@@ -350,11 +353,11 @@ mod tests {
 
     #[test]
     fn slices_are_shorter_under_ptrace_and_longer_where_samples_are_taken() {
-        let of = |probe| size_under(A_SLICE, probe, 1, Some(5.0));
+        let sizing = |probe| size_under(A_SLICE, probe, 1, Some(5.0));
         let slice = |slice_ns| Sizing::Slice { slice_ns, hint_ns: Some(5.0) };
-        assert_eq!(of(None), slice(8_000_000));
-        assert_eq!(of(Some(Probe::Ptrace)), slice(800_000));
-        assert_eq!(of(Some(Probe::Sampling)), slice(128_000_000));
+        assert_eq!(sizing(None), slice(8_000_000));
+        assert_eq!(sizing(Some(Probe::Ptrace)), slice(800_000));
+        assert_eq!(sizing(Some(Probe::Sampling)), slice(128_000_000));
         let exact = Sizing::Iterations(9);
         assert_eq!(size_under(exact, Some(Probe::Sampling), 1, None), exact);
         assert_eq!(size_under(A_SLICE, Some(Probe::Sampling), 3, Some(5.0)), slice(64_000_000));

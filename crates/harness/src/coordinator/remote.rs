@@ -7,7 +7,7 @@ use super::run_directory::RunDirectory;
 use super::via::{ENDPOINT, Via};
 use crate::clock::Timer;
 use crate::host::isolation::{Witness, shared};
-use crate::protocol::channel::{Channel, wait_any};
+use crate::protocol::channel::{Channel, First, wait_for_message};
 use crate::protocol::hello::{EndpointFacts, Hello};
 use crate::protocol::message::{CoordinatorMessage, EndpointMessage};
 use model::plan::Shared;
@@ -17,7 +17,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::io::Read;
 use std::process::{ChildStderr, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
 
@@ -87,8 +87,9 @@ impl Remote {
 
     /// The CPU of each side, which that side has chosen; `here` where it is this host.
     pub fn cpus(&self, here: u32) -> CpuPair {
-        let of = |side: &Option<RemoteHost>| side.as_ref().map_or(here, |host| host.facts.cpu.unwrap_or(0));
-        CpuPair { client: of(&self.client), server: of(&self.server) }
+        let cpu_of =
+            |side: &Option<RemoteHost>| side.as_ref().map_or(here, |host| host.facts.cpu.unwrap_or(0));
+        CpuPair { client: cpu_of(&self.client), server: cpu_of(&self.server) }
     }
 
     /// What the sides share beside a network.
@@ -250,17 +251,12 @@ pub(super) fn said_on(mut complaint: ChildStderr) -> String {
 
 /// The endpoint's hello.
 fn hello(control: &Channel, limit: Duration, interrupted: &AtomicBool) -> Result<Hello, Failure> {
-    let timer = Timer::start();
-    loop {
-        if interrupted.load(Ordering::Relaxed) {
+    match wait_for_message(control, limit, interrupted).or_fail("poll", "control channel")? {
+        First::Message => {}
+        First::Interruption => {
             return Err(Failure::new("reach", "an endpoint", "the run was interrupted", "start it again"));
         }
-        match wait_any(&[control], timer.left_of(limit)) {
-            Ok(Some(_)) => break,
-            Ok(None) => return Err(Failure::of("receive", "the endpoint's hello", Errno::TIMEDOUT)),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno).or_fail("poll", "control channel"),
-        }
+        First::Silence => return Err(Failure::of("receive", "the endpoint's hello", Errno::TIMEDOUT)),
     }
     match control.receive::<EndpointMessage>()?.0 {
         EndpointMessage::Hello(hello) => Ok(hello),

@@ -265,13 +265,13 @@ fn the_order_of_phases_alternates_for_each_case_by_itself() {
     let trials = FakeTrials::new(&same);
     run(&plan(&["a", "b"]), &trials, LONG, bounds(NEVER, Some(6)));
     let (names, orders) = (trials.names.borrow(), trials.orders.borrow());
-    let of = |name: &str| -> Vec<Singly> {
-        let of_name = names.iter().zip(orders.iter()).filter(|(of, _)| *of == name);
+    let orders_of = |name: &str| -> Vec<Singly> {
+        let of_name = names.iter().zip(orders.iter()).filter(|(ordered, _)| *ordered == name);
         of_name.map(|(_, orders)| orders.singly).collect()
     };
     let alternating = [Singly::Last, Singly::First].repeat(3);
-    assert_eq!((of("a"), of("b")), (alternating.clone(), alternating));
-    assert!(of(CONTEXT_SWITCH).iter().all(|singly| *singly == Singly::Omitted));
+    assert_eq!((orders_of("a"), orders_of("b")), (alternating.clone(), alternating));
+    assert!(orders_of(CONTEXT_SWITCH).iter().all(|singly| *singly == Singly::Omitted));
 }
 
 #[test]

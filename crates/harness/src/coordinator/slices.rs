@@ -47,13 +47,13 @@ mod tests {
 
     #[test]
     fn a_total_is_as_many_messages_as_it_holds_and_at_least_one() {
-        let of = |workload, size_bytes, total| {
+        let iterations = |workload, size_bytes, total| {
             let case = Case { workload, size_bytes: Some(Size(size_bytes)), ..floor::operation("pipe", 1) };
             iterations_of_total(&case, Some(Size(total)))
         };
-        assert_eq!(of(Workload::Throughput, 100, 1000), Some(10));
-        assert_eq!(of(Workload::Throughput, 100, 1), Some(1));
-        assert_eq!(of(Workload::Throughput, 0, 1000), None);
-        assert_eq!(of(Workload::Latency, 100, 1000), None);
+        assert_eq!(iterations(Workload::Throughput, 100, 1000), Some(10));
+        assert_eq!(iterations(Workload::Throughput, 100, 1), Some(1));
+        assert_eq!(iterations(Workload::Throughput, 0, 1000), None);
+        assert_eq!(iterations(Workload::Latency, 100, 1000), None);
     }
 }

@@ -29,12 +29,12 @@ const MECHANISMS: [&str; 5] = ["pipe", "unix-stream", "eventfd", "tcp", "udp"];
 
 /// That, as a hello has it.
 pub(super) fn mechanisms() -> Vec<DriverMechanism> {
-    let of = |name: &str| {
+    let mechanism = |name: &str| {
         let card = registry::card(name)?;
         let workloads = WORKLOADS.into_iter().filter(|workload| card.takes(*workload)).collect();
         Some(DriverMechanism { name: name.to_owned(), workloads, codecs: Vec::new(), summary: String::new() })
     };
-    MECHANISMS.into_iter().filter_map(of).collect()
+    MECHANISMS.into_iter().filter_map(mechanism).collect()
 }
 
 /// Takes part in the trial of `orders` until the coordinator says goodbye.

@@ -51,13 +51,16 @@ mod tests {
 
     #[test]
     fn only_a_peer_that_is_gone_is_blamed() {
-        let of = |errno| EndpointError::from(LoopError::Call { name: "receive", errno });
+        let failed_with = |errno| EndpointError::from(LoopError::Call { name: "receive", errno });
         for errno in [Errno::PIPE, Errno::CONNRESET] {
-            let error = of(errno);
+            let error = failed_with(errno);
             assert_eq!(error.blame, Blame::Peer);
             assert!(error.to_string().contains("the peer closed in the middle of a phase"), "{error}");
         }
-        assert_eq!((of(Errno::MFILE).blame, of(Errno::INVAL).blame), (Blame::Host, Blame::Itself));
+        assert_eq!(
+            (failed_with(Errno::MFILE).blame, failed_with(Errno::INVAL).blame),
+            (Blame::Host, Blame::Itself)
+        );
         let wrong = EndpointError::from(LoopError::Payload { iteration: 7, at: 3 });
         assert_eq!(wrong.blame, Blame::Itself);
         assert!(wrong.to_string().starts_with("receive message 7: it differs"), "{wrong}");

@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_client_without_a_socket_that_lasts_asks_for_the_way_and_a_server_cannot() {
-        let of = |role| NetworkMeter::new(None, role, Ipv4Addr::LOCALHOST.into()).readings(None);
-        let (client, server) = (of(Role::Client), of(Role::Server));
+        let readings_of = |role| NetworkMeter::new(None, role, Ipv4Addr::LOCALHOST.into()).readings(None);
+        let (client, server) = (readings_of(Role::Client), readings_of(Role::Server));
         assert!(client.mtu_bytes.is_some() && client.retransmitted.is_none(), "{client:?}");
         assert!(client.host_retransmitted.is_some() && server.link.is_none());
     }

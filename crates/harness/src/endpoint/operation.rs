@@ -331,10 +331,10 @@ mod tests {
     #[test]
     fn a_counter_that_stands_still_says_nothing_instead_of_infinity() {
         let counter = TimerKind { tick_ns: None, counts_sleep: true };
-        let of = |clock, ticks| tick_ns(counter, clock, || Ok((ticks, 1e6))).unwrap();
-        assert_eq!(of(ClockSource::MonotonicRaw, 0.0), 0.0);
-        assert_eq!(of(ClockSource::MonotonicRaw, 4e6), 0.25);
-        assert_eq!(of(ClockSource::Tsc { ns_per_tick: 0.5 }, 0.0), 0.5);
+        let measured_tick_ns = |clock, ticks| tick_ns(counter, clock, || Ok((ticks, 1e6))).unwrap();
+        assert_eq!(measured_tick_ns(ClockSource::MonotonicRaw, 0.0), 0.0);
+        assert_eq!(measured_tick_ns(ClockSource::MonotonicRaw, 4e6), 0.25);
+        assert_eq!(measured_tick_ns(ClockSource::Tsc { ns_per_tick: 0.5 }, 0.0), 0.5);
     }
 
     #[test]

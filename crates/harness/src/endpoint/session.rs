@@ -347,13 +347,13 @@ mod tests {
 
     #[test]
     fn observed_iterations_have_bounds_where_each_event_is_recorded() {
-        let of = |iterations, size, probe| {
+        let observed = |iterations, size, probe| {
             observed_iterations(iterations, size, &ProbeRequest { probe, ..ProbeRequest::default() })
         };
         let slice = Sizing::Slice { slice_ns: 1, hint_ns: None };
-        assert_eq!(of(3, slice, Some(Probe::Syscalls)), LEAST_OBSERVED_ITERATIONS);
-        assert_eq!(of(1 << 40, slice, Some(Probe::Syscalls)), MOST_RECORDED_ITERATIONS);
-        assert_eq!(of(1 << 40, slice, Some(Probe::Counters)), 1 << 40);
-        assert_eq!(of(1000, Sizing::Iterations(7), Some(Probe::Timeline)), 7);
+        assert_eq!(observed(3, slice, Some(Probe::Syscalls)), LEAST_OBSERVED_ITERATIONS);
+        assert_eq!(observed(1 << 40, slice, Some(Probe::Syscalls)), MOST_RECORDED_ITERATIONS);
+        assert_eq!(observed(1 << 40, slice, Some(Probe::Counters)), 1 << 40);
+        assert_eq!(observed(1000, Sizing::Iterations(7), Some(Probe::Timeline)), 7);
     }
 }

@@ -135,9 +135,9 @@ mod tests {
         let snmp = "Tcp: RtoAlgorithm RetransSegs InErrs\nTcp: 1 77 2\nUdp: InDatagrams InErrors RcvbufErrors\nUdp: 5 4 3\n\
                     UdpLite: InDatagrams InErrors RcvbufErrors\nUdpLite: 9 9 9\n";
         let snmp6 = "Udp6InDatagrams 6\nUdp6InErrors\t10\nUdp6RcvbufErrors 20\n";
-        let of = counters(snmp, snmp6);
+        let counted = counters(snmp, snmp6);
         assert_eq!(
-            (of.host_retransmitted, of.host_udp_errors, of.host_udp_no_room),
+            (counted.host_retransmitted, counted.host_udp_errors, counted.host_udp_no_room),
             (Some(77), Some(14), Some(23))
         );
         assert_eq!(counters("Tcp: A\n", ""), NetworkReadings::default());

@@ -38,10 +38,10 @@ mod tests {
     #[test]
     fn the_stolen_ticks_of_the_cpus_in_use_are_added_up() {
         let stat = "cpu  1 2 3 4 5 6 7 900 0 0\ncpu0 1 2 3 4 5 6 7 3 0 0\ncpu1 1 2 3 4 5 6 7 5 0 0\ncpu10 1 1 1 1 1 1 1 100 0 0\n";
-        let of = |client, server| stolen_in(stat, CpuPair { client, server });
+        let stolen_from = |client, server| stolen_in(stat, CpuPair { client, server });
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
-        assert_eq!((of(0, 0), of(1, 0)), (Some(3 * tick_ns), Some(8 * tick_ns)));
-        assert_eq!(of(0, 2), None);
+        assert_eq!((stolen_from(0, 0), stolen_from(1, 0)), (Some(3 * tick_ns), Some(8 * tick_ns)));
+        assert_eq!(stolen_from(0, 2), None);
         let first = stolen_ns(CpuPair { client: 0, server: 0 });
         assert!(first.is_some() && stolen_ns(CpuPair { client: 0, server: 0 }) >= first);
     }

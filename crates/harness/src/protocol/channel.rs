@@ -15,6 +15,7 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sys::{Errno, Failure, OrFail};
@@ -291,6 +292,36 @@ pub(crate) fn wait_any(channels: &[&Channel], limit: Duration) -> Result<Option<
         channels.iter().map(|channel| PollFd::new(*channel, PollFlags::IN)).collect();
     poll(&mut fds, Some(&timespec(limit)))?;
     Ok(fds.iter().position(|fd| !fd.revents().is_empty()))
+}
+
+/// What comes first.
+pub(crate) enum First {
+    /// A message, or the end of the channel.
+    Message,
+    /// The run is interrupted.
+    Interruption,
+    /// The end of the time to wait.
+    Silence,
+}
+
+/// Waits for a message over `channel` for `limit`, or until `interrupted` says so.
+pub(crate) fn wait_for_message(
+    channel: &Channel,
+    limit: Duration,
+    interrupted: &AtomicBool,
+) -> Result<First, Errno> {
+    let timer = Timer::start();
+    loop {
+        if interrupted.load(Ordering::Relaxed) {
+            return Ok(First::Interruption);
+        }
+        match wait_any(&[channel], timer.left_of(limit)) {
+            Ok(Some(_)) => return Ok(First::Message),
+            Ok(None) => return Ok(First::Silence),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -81,11 +81,11 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Shipped>, Invalid> {
         return Ok(SHIPPED.iter().collect());
     }
     let known = || SHIPPED.iter().map(|shipped| shipped.name);
-    let of = |name: &String| {
+    let shipped_as = |name: &String| {
         let found = SHIPPED.iter().find(|shipped| shipped.name == *name);
         found.ok_or_else(|| Invalid::unknown("driver", name, known()))
     };
-    names.iter().map(of).collect()
+    names.iter().map(shipped_as).collect()
 }
 
 /// Builds one beside its place, tries it, and moves it there: what is interrupted leaves what was there before.

@@ -37,7 +37,7 @@ pub fn run(arguments: RecordArguments) -> Result<Exit, Error> {
     let mut recorded = Recording {
         command: what,
         seconds: communication.seconds(),
-        by: by.name().to_owned(),
+        by: by.to_string(),
         host: host(),
         slowdown: None,
         slowdown_interval: None,

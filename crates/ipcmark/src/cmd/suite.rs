@@ -120,7 +120,7 @@ fn probes(suite: &Suite, plan: &Plan) -> String {
         let cases = subjects.iter().filter(|subject| subject.probes.contains(&probe)).count();
         (cases > 0).then(|| item(&format!("{probe}: {cases} cases")))
     };
-    let lines: String = Probe::ALL.into_iter().filter_map(line).collect();
+    let lines: String = Probe::ALL.iter().copied().filter_map(line).collect();
     format!("then has probes observe, for {time}{}\n{lines}", quick.unwrap_or_default())
 }
 

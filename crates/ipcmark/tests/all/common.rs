@@ -312,8 +312,8 @@ pub fn endpoints_at_once(coordinator: i32) -> Vec<Process> {
 
 /// The janitor of `coordinator`.
 pub fn janitor(coordinator: i32) -> Option<Process> {
-    let of = |process: &Process| process.is_janitor() && parent(process.pid) == Some(coordinator);
-    processes(of).into_iter().next()
+    let is_its_janitor = |process: &Process| process.is_janitor() && parent(process.pid) == Some(coordinator);
+    processes(is_its_janitor).into_iter().next()
 }
 
 /// The System V objects of this host, its POSIX shared memory, and its POSIX queues where their file system is mounted.

@@ -152,8 +152,8 @@ fn middleware_is_measured_and_its_daemons_end_with_the_run() {
         let line = ["run", &case, "-s", "64", "--time", "600s"];
         let running = Running::start(&mut ipcmark(&place, &line));
         let is_at_work = || {
-            let of = |process: &crate::common::Process| process.command.iter().any(|word| word == &file);
-            place.processes().iter().filter(|process| of(process)).count() >= 2
+            let runs_it = |process: &crate::common::Process| process.command.iter().any(|word| word == &file);
+            place.processes().iter().filter(|process| runs_it(process)).count() >= 2
         };
         assert!(wait_until(GONE_WITHIN, is_at_work));
         running.signal(Signal::KILL);

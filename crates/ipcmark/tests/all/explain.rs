@@ -119,11 +119,11 @@ fn what_the_scheduler_tells_fills_the_iterations() {
     // On one CPU at most one endpoint runs at a time, up to what lies between a switch and its record.
     assert!(overlap("both_ns") < 0.2 * (overlap("client_ns") + overlap("server_ns")), "{explanation}");
     for end in explanation["schedule"].as_array().unwrap() {
-        let of = |name: &str| end[name].as_f64().unwrap();
-        let all = of("running_ns") + of("asleep_ns") + of("preempted_ns");
-        assert!(of("running_ns") > 0.0 && all > of("running_ns"), "{end}");
+        let number = |name: &str| end[name].as_f64().unwrap();
+        let all = number("running_ns") + number("asleep_ns") + number("preempted_ns");
+        assert!(number("running_ns") > 0.0 && all > number("running_ns"), "{end}");
         // Each end gives the CPU away once an iteration, by going to sleep or by waking the other.
-        let given_away = of("sleeps") + of("preemptions");
+        let given_away = number("sleeps") + number("preemptions");
         assert!((0.5..3.0).contains(&given_away), "{end}");
     }
 }

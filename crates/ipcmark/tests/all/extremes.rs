@@ -199,15 +199,15 @@ fn there_may_be_as_many_processes_and_flows_as_is_said_and_no_more() {
             "[[process]]\nname = \"p{at}\"\n[[flow]]\nname = \"f{at}\"\nfrom = \"p{at}\"\nto = \"sink\"\nmechanism = \"pipe\"\nsize = \"1\"\n"
         )
     };
-    let of = |count: usize| {
+    let with_pairs = |count: usize| {
         let pairs: String = (0..count).map(pair).collect();
         format!("name = \"many\"\n[[process]]\nname = \"sink\"\n{pairs}")
     };
     for (text, says) in [
         ("name = \"none\"\nprocess = []\nflow = []\n".to_owned(), "there is no process"),
-        (of(0), "flow"),
-        (of(256), "more than 256 of kind process"),
-        (of(20_000), "longer than 1048576 bytes"),
+        (with_pairs(0), "flow"),
+        (with_pairs(256), "more than 256 of kind process"),
+        (with_pairs(20_000), "longer than 1048576 bytes"),
     ] {
         place.file("s.toml", text);
         for command in

@@ -35,7 +35,7 @@ fn case(mechanism: &str, inject: Option<Inject>) -> Case {
 /// The path of every iteration of one slice of `case`, each of which adds up; `None` where this kernel does not let us record it,
 /// which is said.
 fn paths(case: &Case) -> Option<Vec<CriticalPath>> {
-    let (_, trace) = traces(case, 1, &EventSet::ALL).remove(0);
+    let (_, trace) = traces(case, 1, EventSet::ALL).remove(0);
     if let Some(reason) = trace.unavailable.first() {
         skip(reason, "paths of requests are not tested");
         return None;
@@ -126,7 +126,7 @@ fn requests_of_all_clients_are_explained_and_probes_are_absent_with_the_reason()
 #[test]
 fn one_client_of_several_servers_has_a_path_too() {
     let fan_out = Case { peers: Peers::FanOut(3), ..case("unix-stream", None) };
-    let (_, trace) = traces(&fan_out, 1, &EventSet::ALL).remove(0);
+    let (_, trace) = traces(&fan_out, 1, EventSet::ALL).remove(0);
     if let Some(reason) = trace.unavailable.first() {
         return skip(reason, "paths through several servers are not tested");
     }

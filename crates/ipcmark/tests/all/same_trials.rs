@@ -320,11 +320,14 @@ fn perf_sees_as_many_switches_migrations_and_faults_as_are_counted() {
     for (name, accounted) in COUNTED {
         let rows = explanation["counters"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == name).unwrap();
-        let of = |end: &str| row[end]["known"].as_f64().unwrap() * iterations;
+        let known = |end: &str| row[end]["known"].as_f64().unwrap() * iterations;
         for end in ["client", "server"] {
-            assert!((of(end) - of(end).round()).abs() < 1e-6, "{iterations} iterations are those of {row}");
+            assert!(
+                (known(end) - known(end).round()).abs() < 1e-6,
+                "{iterations} iterations are those of {row}"
+            );
         }
-        let counted = (of("client") + of("server")).round() as u64;
+        let counted = (known("client") + known("server")).round() as u64;
         let bounds = match accounted {
             ByTheScheduler => &of_scheduler,
             ByItsMemory => &of_memory,

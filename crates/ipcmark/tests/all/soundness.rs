@@ -93,16 +93,16 @@ fn slices_of_endpoints_that_were_moved_are_counted_and_not_measured() {
 #[test]
 fn the_kernel_sees_as_many_messages_as_a_sample_says() {
     let arguments = |mechanism: &str| {
-        let of = |text: &str| text.to_owned();
-        [of(mechanism), of("-s"), SIZE.to_string(), of("-p"), of("same-core")]
+        let word = |text: &str| text.to_owned();
+        [word(mechanism), word("-s"), SIZE.to_string(), word("-p"), word("same-core")]
             .into_iter()
             .chain([
-                of("--iterations"),
+                word("--iterations"),
                 ITERATIONS.to_string(),
-                of("--rounds"),
-                of("1"),
-                of("-o"),
-                of("results.jsonl"),
+                word("--rounds"),
+                word("1"),
+                word("-o"),
+                word("results.jsonl"),
             ])
             .collect::<Vec<_>>()
     };

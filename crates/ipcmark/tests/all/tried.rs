@@ -201,39 +201,39 @@ fn servers_are_ready_by_a_port_a_line_or_a_command() {
 #[test]
 fn what_cannot_be_tried_is_told_with_what_to_do() {
     let Some(place) = place_with_programs() else { return };
-    let of = |arguments: &[&str], code: i32, parts: &[&str]| {
+    let refused = |arguments: &[&str], code: i32, parts: &[&str]| {
         let said = run(&mut place.ipcmark([&["try", "--time", "1s"], arguments].concat())).expect(code);
         for part in parts {
             assert!(said.err.contains(part), "{part}: {said}");
         }
         assert!(said.err.starts_with("ipcmark: ") && said.err.lines().count() <= 2, "{said}");
     };
-    of(&["--", "true"], 1, &["neither it nor its servers make connections", "--server"]);
-    of(
+    refused(&["--", "true"], 1, &["neither it nor its servers make connections", "--server"]);
+    refused(
         &["--set", "tcp=unix-stream", "--", "sh", "-c", "echo | cat"],
         1,
         &["tcp=unix-stream", "what it uses is pipe"],
     );
-    of(&["--", "no-such-program"], 1, &["start no-such-program", "with its path"]);
-    of(&["--", "sh", "-c", "echo | cat; echo broken; exit 3"], 1, &["exit status: 3", "broken"]);
-    of(
+    refused(&["--", "no-such-program"], 1, &["start no-such-program", "with its path"]);
+    refused(&["--", "sh", "-c", "echo | cat; echo broken; exit 3"], 1, &["exit status: 3", "broken"]);
+    refused(
         &["--metric", "rps=([0-9]+) rps", "--", "sh", "-c", "echo | cat; echo many rps"],
         1,
         &["no rps", "many rps", "--metric"],
     );
-    of(&["--server", "sh -c 'echo gone; exit 1'", "--", "true"], 1, &["before it was ready", "gone"]);
-    of(
+    refused(&["--server", "sh -c 'echo gone; exit 1'", "--", "true"], 1, &["before it was ready", "gone"]);
+    refused(
         &["--server", "sleep 1000", "--timeout", "1s", "--", "true"],
         1,
         &["none listens after 1 s", "--ready"],
     );
-    of(
+    refused(
         &["--timeout", "1s", "--", "sh", "-c", "echo | cat; sleep 1000"],
         1,
         &["it runs after 1 s", "--timeout"],
     );
-    of(&["--server", "'", "--", "true"], 2, &["is no command"]);
-    of(&["--ready", "7", "--", "true"], 2, &["--server"]);
+    refused(&["--server", "'", "--", "true"], 2, &["is no command"]);
+    refused(&["--ready", "7", "--", "true"], 2, &["--server"]);
     let mut running = Command::new("sleep").args(["1000", "0.5"]).spawn().unwrap();
     let pid = running.id().to_string();
     // For a moment it has its program and no words yet.

@@ -317,12 +317,12 @@ mod tests {
 
     #[test]
     fn the_server_of_a_ticket_is_reached_at_its_port_by_either_kind_of_address() {
-        let of = |server: &str| Network { server: server.parse().unwrap(), token: [7; 16] };
-        let ip = of("10.0.0.2");
+        let network = |server: &str| Network { server: server.parse().unwrap(), token: [7; 16] };
+        let ip = network("10.0.0.2");
         let at = ip.address_of(&[0x12, 0x34], "it").unwrap();
         assert_eq!(SocketAddr::try_from(at.clone()), Ok("10.0.0.2:4660".parse().unwrap()));
         assert_eq!(host_of(&at), Some(ip.server));
-        let guest = of("vsock:3");
+        let guest = network("vsock:3");
         let at = guest.address_of(&[0, 1, 0x12, 0x34], "it").unwrap();
         assert_eq!((vsock::cid_and_port(&at), host_of(&at)), (Some((3, 0x1_1234)), Some(guest.server)));
         let own = guest.own_address();

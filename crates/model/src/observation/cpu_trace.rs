@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A set of events that is recorded or not, as a whole. The cost of a trace is found by leaving sets out.
 #[derive(
@@ -22,6 +22,7 @@ use strum::IntoStaticStr;
     Deserialize,
     JsonSchema,
     IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -205,14 +206,7 @@ pub enum CpuEventKind {
 
 impl EventSet {
     /// All of them, in the order in which a trace can do without them: the last first.
-    pub const ALL: [EventSet; 6] = [
-        EventSet::Switches,
-        EventSet::WakeUps,
-        EventSet::Calls,
-        EventSet::Interrupts,
-        EventSet::Idle,
-        EventSet::Faults,
-    ];
+    pub const ALL: &[EventSet] = EventSet::VARIANTS;
 
     /// The name, as it is written and shown.
     pub fn name(self) -> &'static str {
@@ -265,7 +259,7 @@ mod tests {
 
     #[test]
     fn sets_are_listed_once_each_and_named_as_they_are_written() {
-        for set in EventSet::ALL {
+        for &set in EventSet::ALL {
             assert_eq!(serde_json::to_string(&set).unwrap(), format!("\"{set}\""));
         }
     }

@@ -1,9 +1,9 @@
 //! The probes: instruments that observe a trial. What they observe is in `trial`.
 
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, variant_named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 /// An instrument that observes a trial.
 #[derive(
@@ -19,6 +19,7 @@ use strum::IntoStaticStr;
     Deserialize,
     JsonSchema,
     IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -43,20 +44,11 @@ pub enum Probe {
 
 impl Probe {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Probe; 8] = [
-        Probe::Counters,
-        Probe::Syscalls,
-        Probe::OneCall,
-        Probe::Ptrace,
-        Probe::Scheduler,
-        Probe::Faults,
-        Probe::Sampling,
-        Probe::Timeline,
-    ];
+    pub const ALL: &[Probe] = Probe::VARIANTS;
 
     /// Those that see something of an iteration, in the same order.
     pub fn explaining() -> Vec<Probe> {
-        Probe::ALL.into_iter().filter(|probe| *probe != Probe::OneCall).collect()
+        Probe::ALL.iter().copied().filter(|probe| *probe != Probe::OneCall).collect()
     }
 
     /// The name, as it is typed and shown.
@@ -67,8 +59,7 @@ impl Probe {
 
 /// The probe called `name`.
 pub fn parse_probe(name: &str) -> Result<Probe, Invalid> {
-    let found = Probe::ALL.into_iter().find(|probe| probe.name() == name);
-    found.ok_or_else(|| Invalid::unknown("probe", name, Probe::ALL.map(Probe::name)))
+    variant_named("probe", name)
 }
 
 impl std::fmt::Display for Probe {
@@ -136,7 +127,7 @@ mod tests {
 
     #[test]
     fn probes_are_listed_once_each_and_named_as_they_are_written() {
-        for probe in Probe::ALL {
+        for &probe in Probe::ALL {
             assert_eq!(serde_json::to_string(&probe).unwrap(), format!("\"{probe}\""));
         }
     }

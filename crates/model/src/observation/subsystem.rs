@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A part of the kernel, or the program itself.
 #[derive(
@@ -20,6 +20,7 @@ use strum::IntoStaticStr;
     Deserialize,
     JsonSchema,
     IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -62,25 +63,7 @@ pub enum Subsystem {
 
 impl Subsystem {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Subsystem; 17] = [
-        Subsystem::Entry,
-        Subsystem::Copy,
-        Subsystem::Scheduling,
-        Subsystem::Waiting,
-        Subsystem::Locking,
-        Subsystem::Sockets,
-        Subsystem::Network,
-        Subsystem::Files,
-        Subsystem::Memory,
-        Subsystem::Faults,
-        Subsystem::Interrupts,
-        Subsystem::IoUring,
-        Subsystem::Ipc,
-        Subsystem::Signals,
-        Subsystem::Tracing,
-        Subsystem::User,
-        Subsystem::Unknown,
-    ];
+    pub const ALL: &[Subsystem] = Subsystem::VARIANTS;
 
     /// Its name in suites and results files.
     pub fn word(self) -> &'static str {

@@ -17,14 +17,14 @@ use crate::workload::Workload;
 /// left out.
 pub fn between_hosts_and_here(blocks: &[Block]) -> (Vec<Block>, Vec<Block>) {
     let is_remote = |placements: &Placements| placements.0.contains(&Placement::Remote);
-    let of = |remote: bool| {
+    let placed = |remote: bool| {
         let placed = blocks.iter().map(|block| {
             let placements = block.placements.iter().filter(|placements| is_remote(placements) == remote);
             Block { placements: placements.cloned().collect(), ..block.clone() }
         });
         placed.filter(|block| !block.placements.is_empty()).collect()
     };
-    (of(true), of(false))
+    (placed(true), placed(false))
 }
 
 /// What two sides that are reached by commands share. Sides on two hosts share nothing.

@@ -202,11 +202,11 @@ fn iterations_that_are_answered_can_be_paced_and_the_others_are_dropped() {
 #[test]
 fn peers_are_planned_where_they_can_be_and_dropped_with_a_reason_elsewhere() {
     let peers = vec![Peers::Pair, Peers::Pairs(2), Peers::FanIn(2)];
-    let of = |row: &str, workload, place: &str| {
+    let planned_at = |row: &str, workload, place: &str| {
         let block = Block { peers: peers.clone(), ..block(&[row], &[workload], &[1], &[place]) };
         planned(block, &cores(2))
     };
-    let plan = of("pipe", Workload::Latency, "same-core");
+    let plan = planned_at("pipe", Workload::Latency, "same-core");
     assert_eq!(
         keys(&plan.cases),
         ["pipe latency 1 same-core", "pipe latency 1 same-core pairs=2"],
@@ -217,10 +217,10 @@ fn peers_are_planned_where_they_can_be_and_dropped_with_a_reason_elsewhere() {
     assert!(only_reason(&plan).contains("waited for together"));
     // Several peers have no floor: the hand-over is that of the one pair.
     assert_eq!(plan.floors.iter().filter(|floor| floor.peers != Peers::Pair).count(), 0);
-    let spinning = of("pipe:wait=spin", Workload::Latency, "same-llc");
+    let spinning = planned_at("pipe:wait=spin", Workload::Latency, "same-llc");
     assert_eq!((spinning.cases.len(), spinning.dropped.len()), (1, 2));
     assert!(spinning.dropped[0].reason.contains("share a CPU"), "{:?}", spinning.dropped);
-    let alone = of("getpid", Workload::Cost, "same-core");
+    let alone = planned_at("getpid", Workload::Cost, "same-core");
     assert_eq!((alone.cases.len(), alone.dropped.len()), (1, 2));
     let think_time = Block {
         paces: vec![Pace::ThinkTime(1)],
@@ -243,12 +243,12 @@ fn sizes_go_up_to_the_limit_of_each_row() {
         ..block(&["mq", "pipe"], &[Workload::Latency], &[], &["same-core"])
     };
     let plan = planned(block, &cores(1));
-    let of = |name: &str| -> Vec<u64> {
+    let sizes_of = |name: &str| -> Vec<u64> {
         let cases = plan.cases.iter().filter(|case| case.spec.name == name);
         cases.map(|case| case.size_bytes.unwrap().0).collect()
     };
-    assert_eq!(of("mq"), [1024, 2048, 4096, 8192]);
-    assert_eq!((of("pipe").len(), of("pipe").last()), (11, Some(&(1 << 20))));
+    assert_eq!(sizes_of("mq"), [1024, 2048, 4096, 8192]);
+    assert_eq!((sizes_of("pipe").len(), sizes_of("pipe").last()), (11, Some(&(1 << 20))));
     assert!(plan.dropped.is_empty(), "{:?}", plan.dropped);
 }
 
@@ -264,36 +264,41 @@ fn a_connection_has_no_size() {
 #[test]
 fn what_cannot_be_had_is_dropped_with_its_reason() {
     let two = cores(2);
-    let of = |rows: &[&str], workload, sizes: &[u64], place: &str| {
+    let planned_at = |rows: &[&str], workload, sizes: &[u64], place: &str| {
         planned(block(rows, &[workload], sizes, &[place]), &two)
     };
     let latency = Workload::Latency;
-    assert!(only_reason(&of(&["pipe:wait=spin"], latency, &[1], "same-core")).contains("spin on one CPU"));
+    assert!(
+        only_reason(&planned_at(&["pipe:wait=spin"], latency, &[1], "same-core")).contains("spin on one CPU")
+    );
     assert_eq!(
-        only_reason(&of(&["mq"], latency, &[1 << 20], "same-core")),
+        only_reason(&planned_at(&["mq"], latency, &[1 << 20], "same-core")),
         "its largest message here is 8192 bytes; fs.mqueue.msgsize_max"
     );
     assert_eq!(
-        only_reason(&of(&["pipe"], Workload::Cost, &[1], "same-core")),
+        only_reason(&planned_at(&["pipe"], Workload::Cost, &[1], "same-core")),
         "it does not have this workload; it has latency, throughput"
     );
     assert_eq!(
-        only_reason(&of(&["vmsplice"], latency, &[1, 2, 3], "same-core")),
+        only_reason(&planned_at(&["vmsplice"], latency, &[1, 2, 3], "same-core")),
         "no vmsplice; take a newer kernel"
     );
-    assert!(only_reason(&of(&["cache-line"], latency, &[1], "same-core")).contains("no cache line"));
-    assert!(only_reason(&of(&["shared-copy"], latency, &[1], "same-core")).contains("no cache line"));
-    assert!(only_reason(&of(&["remote-wake"], latency, &[], "same-core")).contains("no other CPU"));
-    assert!(only_reason(&of(&["context-switch"], latency, &[1], "same-llc")).contains("no context switch"));
-    assert!(only_reason(&of(&["pipe"], latency, &[], "same-core")).contains("needs message sizes"));
-    let limited = of(&["mq"], latency, &[1, 8192, 8193], "same-core");
+    assert!(only_reason(&planned_at(&["cache-line"], latency, &[1], "same-core")).contains("no cache line"));
+    assert!(only_reason(&planned_at(&["shared-copy"], latency, &[1], "same-core")).contains("no cache line"));
+    assert!(only_reason(&planned_at(&["remote-wake"], latency, &[], "same-core")).contains("no other CPU"));
+    assert!(
+        only_reason(&planned_at(&["context-switch"], latency, &[1], "same-llc"))
+            .contains("no context switch")
+    );
+    assert!(only_reason(&planned_at(&["pipe"], latency, &[], "same-core")).contains("needs message sizes"));
+    let limited = planned_at(&["mq"], latency, &[1, 8192, 8193], "same-core");
     assert_eq!((limited.cases.len(), limited.dropped.len()), (2, 1));
     assert_eq!(limited.dropped[0].case, "mq latency 8193 same-core");
 }
 
 #[test]
 fn only_rows_with_empty_messages_have_cases_of_0_bytes() {
-    let of = |framing, empty| {
+    let planned_for = |framing, empty| {
         let row = |spec: &Spec| {
             let row = row(spec);
             PlanEntry { card: Card { framing, empty, ..row.card }, ..row }
@@ -301,7 +306,7 @@ fn only_rows_with_empty_messages_have_cases_of_0_bytes() {
         let block = block(&["mq"], TWO_ENDED, &[0, 1], &["same-core"]);
         plan(&[block], Endpoints::Processes, &cores(1), row)
     };
-    let plan = of(Framing::Message, true);
+    let plan = planned_for(Framing::Message, true);
     assert!(plan.dropped.is_empty(), "{:?}", plan.dropped);
     assert_eq!(
         keys(&plan.cases),
@@ -319,7 +324,7 @@ fn only_rows_with_empty_messages_have_cases_of_0_bytes() {
         (Framing::Message, "end of the stream"),
         (Framing::Token, "nothing"),
     ] {
-        let plan = of(framing, false);
+        let plan = planned_for(framing, false);
         assert_eq!(keys(&plan.cases), ["mq latency 1 same-core", "mq throughput 1 same-core"]);
         assert_eq!(plan.dropped[0].case, "mq latency 0 same-core");
         assert!(plan.dropped[0].reason.contains(reason), "{:?}", plan.dropped);
@@ -338,11 +343,11 @@ fn one_cpu_is_one_cpu_when_nothing_is_pinned_too() {
 #[test]
 fn a_delay_is_injected_in_what_was_asked_for_and_in_no_floor() {
     let inject = Inject::of_client(InjectedAmount::Ns(200));
-    let of = |rows: &[&str]| {
+    let injected = |rows: &[&str]| {
         let block = block(rows, &[Workload::Latency, Workload::Accuracy], &[64], &["same-core"]);
         planned(block, &cores(2)).injected(inject)
     };
-    let plan = of(&["pipe", "context-switch"]);
+    let plan = injected(&["pipe", "context-switch"]);
     let names =
         ["pipe latency 64 same-core inject=200ns", "context-switch latency 64 same-core inject=200ns"];
     assert_eq!(keys(&plan.cases), names);
@@ -380,6 +385,10 @@ fn copies_on_different_cpus_have_different_keys() {
 fn threads_hand_over_between_threads() {
     let block = block(&["pipe"], &[Workload::Latency], &[64], &["same-core"]);
     let plan = plan(&[block], Endpoints::Threads, &cores(1), row);
-    let of = |name: &str| plan.floors.iter().find(|floor| floor.spec.name == name).unwrap().endpoints;
-    assert_eq!((of("context-switch"), of("memcpy")), (Endpoints::Threads, Endpoints::Processes));
+    let endpoints_of =
+        |name: &str| plan.floors.iter().find(|floor| floor.spec.name == name).unwrap().endpoints;
+    assert_eq!(
+        (endpoints_of("context-switch"), endpoints_of("memcpy")),
+        (Endpoints::Threads, Endpoints::Processes)
+    );
 }

@@ -188,12 +188,15 @@ pub enum MetricEndpoints {
 impl MetricEndpoints {
     /// Splits `cpu.client` into the name and the endpoint after it; without an endpoint both are meant.
     fn split(text: &str) -> (&str, Self) {
-        let of = |endpoint: EndpointRole| {
+        let after_endpoint = |endpoint: EndpointRole| {
             text.strip_suffix(endpoint.name())?
                 .strip_suffix('.')
                 .map(|name| (name, MetricEndpoints::One(endpoint)))
         };
-        EndpointRole::ALL.iter().find_map(|endpoint| of(*endpoint)).unwrap_or((text, MetricEndpoints::Both))
+        EndpointRole::ALL
+            .iter()
+            .find_map(|endpoint| after_endpoint(*endpoint))
+            .unwrap_or((text, MetricEndpoints::Both))
     }
 
     fn suffix(self) -> &'static str {
@@ -272,7 +275,7 @@ fn observed(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
         }
         ("in", Some(rest)) => {
             let (name, endpoints) = MetricEndpoints::split(rest);
-            let subsystem = Subsystem::ALL.into_iter().find(|subsystem| subsystem.word() == name)?;
+            let subsystem = Subsystem::ALL.iter().copied().find(|subsystem| subsystem.word() == name)?;
             Some(Metric::Subsystem(subsystem, endpoints))
         }
         _ => {

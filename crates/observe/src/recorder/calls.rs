@@ -112,11 +112,11 @@ const CALLS: &[(&[&str], CallMeaning)] = &[
 /// Every call that is wanted, by number, in the order of [`CALLS`].
 static WANTED: LazyLock<Vec<(u32, CallMeaning)>> = LazyLock::new(|| {
     let number = |name: &str| name.parse::<Sysno>().ok().map(|call| call.id() as u32);
-    let of = |(names, meaning): &(&[&str], CallMeaning)| {
+    let numbered = |(names, meaning): &(&[&str], CallMeaning)| {
         let meaning = *meaning;
         names.iter().filter_map(move |name| Some((number(name)?, meaning))).collect::<Vec<_>>()
     };
-    CALLS.iter().flat_map(of).collect()
+    CALLS.iter().flat_map(numbered).collect()
 });
 
 /// The same, to be found by number.

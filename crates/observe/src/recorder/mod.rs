@@ -173,8 +173,7 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     fn record(&mut self, by: Option<RecordBy>) -> Result<(Communication, RecordBy, bool), Failure> {
-        let ways = by.map_or(RecordBy::ALL.to_vec(), |by| vec![by]);
-        let (by, opened) = self.first_of(&ways)?;
+        let (by, opened) = self.first_of(by.as_ref().map_or(RecordBy::ALL, std::slice::from_ref))?;
         let mut taken = Taken::new(by, self.root);
         let pids: BTreeSet<u32> = self.threads.iter().map(|thread| thread.pid).collect();
         // The command is stopped until it is let go on.
@@ -324,8 +323,8 @@ impl Recorder<'_> {
     fn would_slow_too_much(&self, first: Duration) -> bool {
         let total = |recorded: bool| {
             let all = self.stretches.iter().zip(progress(&self.stretches));
-            let of = all.filter(|(stretch, _)| stretch.recorded == recorded);
-            of.fold((0, 0), |sum, (stretch, progress)| (sum.0 + stretch.ns, sum.1 + progress))
+            let chosen = all.filter(|(stretch, _)| stretch.recorded == recorded);
+            chosen.fold((0, 0), |sum, (stretch, progress)| (sum.0 + stretch.ns, sum.1 + progress))
         };
         let ((on_ns, on), (off_ns, off)) = (total(true), total(false));
         if on == 0 || off == 0 || self.stretches.len() < LEAST_GROUPS * ORDER.len() {

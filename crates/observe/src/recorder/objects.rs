@@ -203,10 +203,10 @@ impl Objects {
 
     /// The side `side` of the sockets that are `object`, of which the program has set `params`.
     fn end(&mut self, object: u32, side: u8, params: Vec<String>) -> Referent {
-        let of = &mut self.all[object as usize];
-        let plain = || Sockets::new(of.mechanism.clone().unwrap_or_default());
+        let described = &mut self.all[object as usize];
+        let plain = || Sockets::new(described.mechanism.clone().unwrap_or_default());
         let sockets = self.sockets.entry(object).or_insert_with(plain);
-        of.mechanism = Some(sockets.with_end(side, params));
+        described.mechanism = Some(sockets.with_end(side, params));
         Referent::Side(object, side)
     }
 

@@ -1,10 +1,12 @@
 //! By what calls of other programs can be recorded. It records none.
 
-use std::fmt;
+use model::invalid::{Invalid, variant_named};
 use std::str::FromStr;
+use strum::{Display, VariantArray};
 
 /// By what calls are recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum RecordBy {
     /// By programs in the kernel, at its tracepoints.
     Bpf,
@@ -16,31 +18,13 @@ pub enum RecordBy {
 
 impl RecordBy {
     /// The first that may be used is taken.
-    pub(super) const ALL: [RecordBy; 3] = [RecordBy::Bpf, RecordBy::Tracepoints, RecordBy::Ptrace];
-
-    /// The name that the command line takes.
-    pub fn name(self) -> &'static str {
-        match self {
-            RecordBy::Bpf => "bpf",
-            RecordBy::Tracepoints => "tracepoints",
-            RecordBy::Ptrace => "ptrace",
-        }
-    }
-}
-
-impl fmt::Display for RecordBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+    pub(super) const ALL: &[RecordBy] = RecordBy::VARIANTS;
 }
 
 impl FromStr for RecordBy {
-    type Err = model::Invalid;
+    type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Self, model::Invalid> {
-        let found = RecordBy::ALL.into_iter().find(|by| by.name() == text);
-        found.ok_or_else(|| {
-            model::Invalid::unknown("way of recording", text, RecordBy::ALL.map(RecordBy::name))
-        })
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        variant_named("way of recording", text)
     }
 }

@@ -117,9 +117,9 @@ impl Followed {
                 }
             }
             ThreadStop::Made { tid: made } => {
-                let of = process_of(made);
-                event(RawKind::Fork { pid: of, tid: made });
-                self.threads.insert(made, FollowedThread { pid: of, number: None });
+                let pid = process_of(made);
+                event(RawKind::Fork { pid, tid: made });
+                self.threads.insert(made, FollowedThread { pid, number: None });
                 if let Some((_, stop)) = self.early.remove(&made) {
                     self.stopped(made, stop, take);
                 }

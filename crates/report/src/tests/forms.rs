@@ -152,7 +152,7 @@ fn a_reader_that_has_gone_is_known_as_such() {
     results.records = vec![results.records; 20].concat();
     let study = results.header.study.as_mut().unwrap();
     study.conclusions = vec![study.conclusions[0].clone(); 150];
-    for format in Format::ALL {
+    for &format in Format::ALL {
         let error = format.write(&AnalysedResults::of(&results), &PLAIN, Gone).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{format}: {error}");
     }
@@ -294,7 +294,7 @@ fn json_has_summaries_and_no_samples() {
 
 #[test]
 fn formats_have_names_that_parse() {
-    for format in Format::ALL {
+    for &format in Format::ALL {
         assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
     }
     assert!("tabel".parse::<Format>().unwrap_err().remedy.contains("'table'"));

@@ -49,7 +49,7 @@ fn show(results: &Results) {
     let style = Style { width: 80, color: false, detail: true };
     let _ = (table(results, &style), matrix(results, &style), page(results));
     let _ = (plot(results, None, &style), drawings(results, None));
-    for format in Format::ALL {
+    for &format in Format::ALL {
         let _ = (bytes(format, results), study_bytes(format, results));
     }
     let other = fixture::results();

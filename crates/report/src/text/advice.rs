@@ -81,8 +81,8 @@ pub(crate) fn sentence(answer: &Recommendation) -> String {
         return "No mechanism meets this need here; what each lacks is listed as not offered.".to_owned();
     };
     let named = |standing: Standing| -> Vec<String> {
-        let of = answer.ranked.iter().filter(move |ranked| ranked.standing == standing);
-        of.map(name).collect()
+        let so_ranked = answer.ranked.iter().filter(move |ranked| ranked.standing == standing);
+        so_ranked.map(name).collect()
     };
     let verb = |names: &[String]| if names.len() == 1 { "is" } else { "are" };
     let (close, unknown) = (named(Standing::Close), named(Standing::NotToldApart));

@@ -536,9 +536,9 @@ fn unmeasured(analysed: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
 /// What the signs mean, of those that occur.
 fn footnotes(analysed: &AnalysedResults<'_>, matrices: &[Matrix], style: &Style) -> Vec<String> {
     let warnings = analysed.records.iter().filter(|analysed| !analysed.record.floor).flat_map(|analysed| {
-        let of = name(&analysed.record.case);
+        let case_name = name(&analysed.record.case);
         shown_warnings(analysed)
-            .map(move |warning| (marks::mark(warning), (numbers_needed(warning), of.clone())))
+            .map(move |warning| (marks::mark(warning), (numbers_needed(warning), case_name.clone())))
     });
     let note = |(mark, cases): (Mark, Vec<(Option<String>, String)>)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();

@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_rate_beside_the_recorded_one_comes_first_with_what_it_means() {
-        let of = |ratio: f64, keeps, pace| {
+        let beside = |ratio: f64, keeps, pace| {
             let mut one = replayed("tcp", None);
             let flow = &mut one.flows[0];
             let per_s = MeanEstimate { mean: 24.0 * ratio, interval: Some((23.0 * ratio, 25.0 * ratio)) };
@@ -299,7 +299,7 @@ mod tests {
                 .map(|line| format!("{line}\n"))
                 .collect::<String>()
         };
-        insta::assert_snapshot!(of(3.0, KeptPace::Faster, ReplayPace::BackToBack), @r"
+        insta::assert_snapshot!(beside(3.0, KeptPace::Faster, ReplayPace::BackToBack), @r"
         two
           ask over tcp: replayed at 72.0/s ±4.2%, the program was recorded at 24.0/s:
             3.00 times as many (2.88 to 3.12).
@@ -309,7 +309,7 @@ mod tests {
             Compare ratios (--against), not rates, with the program.
           Measured in 4 slices of 2 trials.
         ");
-        insta::assert_snapshot!(of(0.5, KeptPace::Slower, ReplayPace::Closed { thought_ns: 21e6 }), @r"
+        insta::assert_snapshot!(beside(0.5, KeptPace::Slower, ReplayPace::Closed { thought_ns: 21e6 }), @r"
         two
           ask over tcp: replayed at 12.0/s ±4.2%, the program was recorded at 24.0/s:
             0.500 times as many (0.479 to 0.521).
@@ -320,7 +320,7 @@ mod tests {
             with the program.
           Measured in 4 slices of 2 trials.
         ");
-        insta::assert_snapshot!(of(1.0, KeptPace::AsRecorded, ReplayPace::After("query".to_owned())), @r"
+        insta::assert_snapshot!(beside(1.0, KeptPace::AsRecorded, ReplayPace::After("query".to_owned())), @r"
         two
           ask over tcp: replayed at 24.0/s ±4.2%, the program was recorded at 24.0/s:
             1.00 times as many (0.958 to 1.04).

@@ -254,12 +254,12 @@ mod tests {
 
     #[test]
     fn what_is_hardly_known_is_a_range() {
-        let of = |median, interval, change| {
+        let words = |median, interval, change| {
             let number = number_of("rps", MeasureUnit::Printed, Better::More, None, change);
             changed(&TriedNumber { ratio: Some(Estimate { median, interval: Some(interval) }), ..number })
         };
-        assert_eq!(of(1.39, (1.05, 1.85), Change::More), "5.0% to 85% more rps");
-        assert_eq!(of(0.6, (0.35, 0.95), Change::Less), "5.0% to 65% less rps");
+        assert_eq!(words(1.39, (1.05, 1.85), Change::More), "5.0% to 85% more rps");
+        assert_eq!(words(0.6, (0.35, 0.95), Change::Less), "5.0% to 65% less rps");
     }
 
     #[test]

@@ -89,12 +89,12 @@ fn charts_draw_what_was_measured() {
 
     let drawn = traces(&mut browser, "by-size");
     let latency = |name: &str| {
-        let of = results.records.iter().filter(|record| {
+        let records = results.records.iter().filter(|record| {
             record.case.spec.to_string() == name
                 && record.case.workload == model::Workload::Latency
                 && record.case.placement == Placement::SameCore
         });
-        of.map(|record| record.summary.clone().unwrap().iteration_ns).collect::<Vec<_>>()
+        records.map(|record| record.summary.clone().unwrap().iteration_ns).collect::<Vec<_>>()
     };
     for name in ["pipe", "unix-stream", "shm-ring:wait=futex"] {
         let (_, x, y) = drawn.iter().find(|(drawn, _, _)| drawn == name).unwrap();

@@ -198,7 +198,7 @@ pub(super) fn profile_record(probe: Probe, round: u32) -> ProfileRecord {
 
 pub(super) fn results_with_profiles() -> Results {
     let mut results = results();
-    let probes = Probe::ALL.into_iter().filter(|probe| *probe != Probe::Ptrace);
+    let probes = Probe::ALL.iter().copied().filter(|probe| *probe != Probe::Ptrace);
     results.profiles =
         probes.flat_map(|probe| (1..9).map(move |round| profile_record(probe, round))).collect();
     results

@@ -44,8 +44,8 @@ fn what_probes_observe_is_counted_per_iteration() {
     };
     assert!((0.62..0.67).contains(&effect.median), "{effect:?}");
     assert_eq!(
-        Subsystem::ALL.map(|place| serde_json::to_value(place).unwrap()),
-        Subsystem::ALL.map(Subsystem::word)
+        Subsystem::ALL.iter().map(|place| serde_json::to_value(place).unwrap()).collect::<Vec<_>>(),
+        Subsystem::ALL.iter().map(|place| place.word()).collect::<Vec<_>>()
     );
 }
 
@@ -56,11 +56,11 @@ fn what_no_probe_observed_says_why() {
         other => panic!("{other:?}"),
     };
     let mut results = results_with_profiles();
-    let of = "pipe latency 1K same-core: ";
+    let case_words = "pipe latency 1K same-core: ";
     let bus = why(&results, "counter.bus-cycles of pipe at 1K");
-    assert_eq!(bus, format!("{of}this processor shows none"));
+    assert_eq!(bus, format!("{case_words}this processor shows none"));
     let unknown = why(&results, "counter.tea of pipe at 1K");
-    assert_eq!(unknown, format!("{of}it has no counter.tea"));
+    assert_eq!(unknown, format!("{case_words}it has no counter.tea"));
     results.profiles.retain(|record| record.probe != Probe::Scheduler);
     let none = why(&results, "asleep of pipe at 1K");
     assert!(none.ends_with("the run used no probes; give it time for them with --observe"), "{none}");
@@ -69,7 +69,7 @@ fn what_no_probe_observed_says_why() {
     assert!(late.ends_with("give it more time with --observe"), "{late}");
     let refused = Fact::Unknown("no tracepoints; sudo".to_owned());
     results.profiles.push(ProfileRecord { profile: refused, ..profile_record(Probe::Scheduler, 1) });
-    assert_eq!(why(&results, "asleep of pipe at 1K"), format!("{of}scheduler: no tracepoints; sudo"));
+    assert_eq!(why(&results, "asleep of pipe at 1K"), format!("{case_words}scheduler: no tracepoints; sudo"));
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn a_study_says_by_which_probes_it_wants_what_results_with_profiles() {
          [[study.conclusion]]\nclaim = 'c'\ntests = [{ of = 'observed.server.read.calls of pipe at 2K', at_least = 1 }]",
     );
     let study = study.study.unwrap();
-    let of = |name, size| study.probes_of(&case(name, Workload::Latency, Some(size)));
-    assert_eq!(of("pipe", 1024), [Probe::Scheduler]);
-    assert_eq!(of("pipe", 2048), [Probe::Syscalls, Probe::Scheduler]);
-    assert_eq!(of("tcp", 4096), [Probe::Scheduler]);
-    assert_eq!(of("mq", 1024), []);
+    let probes_of = |name, size| study.probes_of(&case(name, Workload::Latency, Some(size)));
+    assert_eq!(probes_of("pipe", 1024), [Probe::Scheduler]);
+    assert_eq!(probes_of("pipe", 2048), [Probe::Syscalls, Probe::Scheduler]);
+    assert_eq!(probes_of("tcp", 4096), [Probe::Scheduler]);
+    assert_eq!(probes_of("mq", 1024), []);
 }
 
 #[test]

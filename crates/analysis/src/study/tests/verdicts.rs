@@ -21,18 +21,18 @@ fn verdict(tests: &str) -> StudyVerdict {
 
 #[test]
 fn a_verdict_follows_from_where_the_interval_lies() {
-    let of = "of = 'time of tcp at 1K / time of pipe at 1K'";
-    assert_eq!(verdict(&format!("{{ {of}, at_least = 1.9, at_most = 2.1 }}")), StudyVerdict::Holds);
-    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.9 }}")), StudyVerdict::DoesNotHold);
-    assert_eq!(verdict(&format!("{{ {of}, at_least = 2.1 }}")), StudyVerdict::DoesNotHold);
+    let formula = "of = 'time of tcp at 1K / time of pipe at 1K'";
+    assert_eq!(verdict(&format!("{{ {formula}, at_least = 1.9, at_most = 2.1 }}")), StudyVerdict::Holds);
+    assert_eq!(verdict(&format!("{{ {formula}, at_most = 1.9 }}")), StudyVerdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {formula}, at_least = 2.1 }}")), StudyVerdict::DoesNotHold);
     // An interval that straddles the border.
     assert_eq!(
         verdict("{ of = 'time of pipe at 1K', at_least = '104ns' }"),
         StudyVerdict::NotTestedLongEnough
     );
     // One test that holds and one that does not; one that is not measured.
-    let holds = format!("{{ {of}, at_least = 1 }}");
-    let not = format!("{{ {of}, at_most = 1 }}");
+    let holds = format!("{{ {formula}, at_least = 1 }}");
+    let not = format!("{{ {formula}, at_most = 1 }}");
     let lost = "{ of = 'time of mq', at_least = '1ns' }";
     assert_eq!(verdict(&format!("{holds}, {not}, {lost}")), StudyVerdict::DoesNotHold);
     assert_eq!(
@@ -148,17 +148,23 @@ fn what_had_no_trial_lacks_time_and_what_was_not_asked_for_does_not() {
 
 #[test]
 fn two_rounds_decide_what_is_far_from_its_bound_and_one_decides_nothing() {
-    let of = "of = 'time of tcp at 1K / time of pipe at 1K'";
+    let formula = "of = 'time of tcp at 1K / time of pipe at 1K'";
     let with = |rounds| {
         let mut results = results();
         results.records.iter_mut().for_each(|record| record.samples.truncate(rounds));
         results
     };
     let (one, two) = (with(1), with(2));
-    assert_eq!(verdict_in(&two, &format!("{{ {of}, at_least = 1 }}")), StudyVerdict::Holds);
-    assert_eq!(verdict_in(&two, &format!("{{ {of}, at_most = 1 }}")), StudyVerdict::DoesNotHold);
-    assert_eq!(verdict_in(&two, &format!("{{ {of}, at_least = 1.99 }}")), StudyVerdict::NotTestedLongEnough);
-    assert_eq!(verdict_in(&one, &format!("{{ {of}, at_least = 1 }}")), StudyVerdict::NotTestedLongEnough);
+    assert_eq!(verdict_in(&two, &format!("{{ {formula}, at_least = 1 }}")), StudyVerdict::Holds);
+    assert_eq!(verdict_in(&two, &format!("{{ {formula}, at_most = 1 }}")), StudyVerdict::DoesNotHold);
+    assert_eq!(
+        verdict_in(&two, &format!("{{ {formula}, at_least = 1.99 }}")),
+        StudyVerdict::NotTestedLongEnough
+    );
+    assert_eq!(
+        verdict_in(&one, &format!("{{ {formula}, at_least = 1 }}")),
+        StudyVerdict::NotTestedLongEnough
+    );
 }
 
 /// Fourteen sizes of a pipe, whose ratio to `tcp` over `rounds` rounds is 1 in truth and scatters by chance.
@@ -239,12 +245,12 @@ fn what_refutes_at_one_of_many_sizes_allows_for_their_number() {
 
 #[test]
 fn a_test_over_sizes_holds_at_each() {
-    let of = "of = 'time of pipe / time of pipe at 1K'";
-    assert_eq!(verdict(&format!("{{ {of}, at_least = 0.9, at_most = 2.4 }}")), StudyVerdict::Holds);
-    assert_eq!(verdict(&format!("{{ {of}, at_most = 1.5 }}")), StudyVerdict::DoesNotHold);
-    assert_eq!(verdict(&format!("{{ {of}, sizes = '1K,2K', at_most = 1.5 }}")), StudyVerdict::Holds);
+    let formula = "of = 'time of pipe / time of pipe at 1K'";
+    assert_eq!(verdict(&format!("{{ {formula}, at_least = 0.9, at_most = 2.4 }}")), StudyVerdict::Holds);
+    assert_eq!(verdict(&format!("{{ {formula}, at_most = 1.5 }}")), StudyVerdict::DoesNotHold);
+    assert_eq!(verdict(&format!("{{ {formula}, sizes = '1K,2K', at_most = 1.5 }}")), StudyVerdict::Holds);
     let drawn = evaluated(&format!(
-        "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'growth', {of}, at_most = 1.5, published = 3 }}]"
+        "[[study.conclusion]]\nclaim = 'c'\ntests = [{{ name = 'growth', {formula}, at_most = 1.5, published = 3 }}]"
     ));
     let test = &drawn.conclusions[0].tests[0];
     let numbers: Vec<_> =

@@ -145,14 +145,14 @@ impl Play {
 
     /// The stretches of a phase: the timed one has others before and after it. Large messages are few where every byte of them is made.
     fn stretches(self, check: bool) -> Vec<Stretch> {
-        let of = |messages, timed, acknowledged| Stretch { messages, timed, acknowledged };
+        let stretch = |messages, timed, acknowledged| Stretch { messages, timed, acknowledged };
         let few = if check && self.size_bytes == LARGE.0 { 1 } else { 5 };
         if self.workload != Workload::Throughput {
-            return vec![of(few, false, false), of(few * 4, true, false), of(2, false, false)];
+            return vec![stretch(few, false, false), stretch(few * 4, true, false), stretch(2, false, false)];
         }
         let timed = if check { 2 } else { IN_NO_BUFFER };
         [(1, false, true), (few, false, false), (timed, true, false), (few, false, true), (2, false, false)]
-            .map(|(messages, timed, acknowledged)| of(messages, timed, acknowledged))
+            .map(|(messages, timed, acknowledged)| stretch(messages, timed, acknowledged))
             .to_vec()
     }
 
@@ -160,8 +160,8 @@ impl Play {
     fn misled(self, subject: Subject<'_>, mut peer: RawPeer, mistake: Mistake) -> Finding {
         const MESSAGES: u64 = 20;
         let is_late = mistake == Mistake::Acknowledgement;
-        let of = |messages, timed, acknowledged| Stretch { messages, timed, acknowledged };
-        let stretches = vec![of(MESSAGES - 1, true, false), of(1, false, is_late)];
+        let stretch = |messages, timed, acknowledged| Stretch { messages, timed, acknowledged };
+        let stretches = vec![stretch(MESSAGES - 1, true, false), stretch(1, false, is_late)];
         let check = !matches!(mistake, Mistake::Number | Mistake::Acknowledgement);
         let phase = LedPhase { check, each: false, stretches };
         self.begin(&subject, &phase)?;

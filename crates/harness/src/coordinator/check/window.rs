@@ -140,9 +140,12 @@ mod tests {
 
     #[test]
     fn a_window_is_of_what_surely_lay_within_the_stretch_and_around_it() {
-        let of = |messages, timed| Stretch { messages, timed, acknowledged: false };
-        let phase =
-            LedPhase { check: false, each: false, stretches: vec![of(2, false), of(3, true), of(1, false)] };
+        let stretch = |messages, timed| Stretch { messages, timed, acknowledged: false };
+        let phase = LedPhase {
+            check: false,
+            each: false,
+            stretches: vec![stretch(2, false), stretch(3, true), stretch(1, false)],
+        };
         let mut notes = Notes::start();
         let mut at = |ms: u64, map: fn(&mut Notes) -> &mut BTreeMap<u64, Duration>, number| {
             map(&mut notes).insert(number, Duration::from_millis(ms));

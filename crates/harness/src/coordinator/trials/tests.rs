@@ -96,14 +96,14 @@ fn an_endpoint_that_promises_and_is_silent_is_not_waited_for_without_end() {
 #[test]
 fn a_slice_is_believed_as_far_as_the_clock_of_this_side_bears_it_out() {
     let within = Duration::from_millis(10);
-    let of = |iterations, elapsed_ns| {
+    let believed = |iterations, elapsed_ns| {
         let sample = Sample::of(iterations, elapsed_ns, Usage::default(), None);
         believable(&SliceReport::of(sample), within).map_err(|error| error.to_string())
     };
-    assert_eq!((of(1000, 5e6), of(1, 1e7)), (Ok(()), Ok(())));
-    let refused = of(20, 1.0).unwrap_err();
+    assert_eq!((believed(1000, 5e6), believed(1, 1e7)), (Ok(()), Ok(())));
+    let refused = believed(20, 1.0).unwrap_err();
     assert!(refused.contains("no processor does 20 iterations in that time"), "{refused}");
-    let refused = of(1000, 2e7).unwrap_err();
+    let refused = believed(1000, 2e7).unwrap_err();
     assert!(refused.contains("it took 10000000 ns by the clock of this host"), "{refused}");
 }
 
@@ -230,24 +230,24 @@ fn several_clients_go_on_together_when_all_are_ready() {
 
 #[test]
 fn processes_are_as_many_as_endpoints_and_linked_to_their_peers() {
-    let of = |case: &Case| -> Vec<(Role, u32, usize)> {
+    let started = |case: &Case| -> Vec<(Role, u32, usize)> {
         let processes = processes(case).unwrap();
         processes.into_iter().map(|(role, pair, links)| (role, pair, links.len())).collect()
     };
-    assert_eq!(of(&case(Peers::Pair)), [(Role::Client, 0, 1), (Role::Server, 0, 1)]);
+    assert_eq!(started(&case(Peers::Pair)), [(Role::Client, 0, 1), (Role::Server, 0, 1)]);
     assert_eq!(
-        of(&case(Peers::Pairs(2))),
+        started(&case(Peers::Pairs(2))),
         [(Role::Client, 0, 1), (Role::Client, 1, 1), (Role::Server, 0, 1), (Role::Server, 1, 1)]
     );
     assert_eq!(
-        of(&case(Peers::FanIn(2))),
+        started(&case(Peers::FanIn(2))),
         [(Role::Client, 0, 1), (Role::Client, 1, 1), (Role::Server, 0, 2)]
     );
     assert_eq!(
-        of(&case(Peers::FanOut(2))),
+        started(&case(Peers::FanOut(2))),
         [(Role::Server, 0, 1), (Role::Server, 1, 1), (Role::Client, 0, 2)]
     );
     let threads = Case { endpoints: Endpoints::Threads, ..case(Peers::Pair) };
-    assert_eq!(of(&threads), [(Role::Both, 0, 2)]);
-    assert_eq!(of(&floor::operation("getpid", 1)), [(Role::Alone, 0, 0)]);
+    assert_eq!(started(&threads), [(Role::Both, 0, 2)]);
+    assert_eq!(started(&floor::operation("getpid", 1)), [(Role::Alone, 0, 0)]);
 }

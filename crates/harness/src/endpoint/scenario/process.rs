@@ -164,7 +164,7 @@ impl StrandOrders<'_> {
         let sends = self.plan.sends(scenario);
         let mut ends: Vec<Option<FlowEnd>> = scenario.flows.iter().map(|_| None).collect();
         for (flow, end) in ends.iter_mut().enumerate() {
-            let of = &scenario.flows[flow];
+            let described = &scenario.flows[flow];
             let endpoint = if sends.contains(&flow) {
                 self.sender(flow)
             } else if let Some(inbox) = inboxes.get(&flow) {
@@ -174,9 +174,10 @@ impl StrandOrders<'_> {
             };
             let endpoint = endpoint.map_err(|error| self.of_flow(flow, error))?;
             self.shared.settings().extend(endpoint.settings().into_iter().map(|setting| (flow, setting)));
-            let card = registry::card(&of.mechanism.name).ok_or_else(|| no_mechanism(&of.mechanism.name))?;
+            let card = registry::card(&described.mechanism.name)
+                .ok_or_else(|| no_mechanism(&described.mechanism.name))?;
             let draws = Draws::of_flow(self.orders.seed, flow);
-            *end = Some(FlowEnd::new(endpoint, of, card, draws));
+            *end = Some(FlowEnd::new(endpoint, described, card, draws));
         }
         Ok(Strand::new(self.shared, self.at, self.plan, steps_per_ns, ends))
     }
@@ -204,12 +205,12 @@ impl StrandOrders<'_> {
 
     /// What `make` makes of what the mechanism of `flow` is given.
     fn in_context<T>(&self, flow: usize, make: impl FnOnce(&TrialContext<'_>) -> T) -> T {
-        let of = &self.shared.scenario.flows[flow];
-        let mechanism = of.mechanism.clone();
-        let params = mechanism.params.matched(largest(of));
+        let described = &self.shared.scenario.flows[flow];
+        let mechanism = described.mechanism.clone();
+        let params = mechanism.params.matched(largest(described));
         let directory: &Path = &self.orders.directory;
         let number = self.orders.number + flow as u64;
-        make(&TrialContext { params: &params, shape: shape(of), directory, number, network: None })
+        make(&TrialContext { params: &params, shape: shape(described), directory, number, network: None })
     }
 
     fn in_words(&self, (flow, error): FlowError) -> EndpointError {

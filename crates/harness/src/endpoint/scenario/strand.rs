@@ -269,17 +269,18 @@ impl<'a> Strand<'a> {
     /// Works, and sends a request or a message of `flow`. Returns when sending began.
     fn begin(&mut self, flow: usize) -> Result<Stamp, FlowError> {
         let shared = self.shared;
-        let of = &shared.scenario.flows[flow];
+        let described = &shared.scenario.flows[flow];
         let number = self.next[flow];
-        self.worker().work(self.draws(flow).value(&of.client_work, DrawKind::ClientWork, number), 1.0);
-        let fds: Vec<BorrowedFd<'_>> = shared.passed.iter().take(of.fds as usize).map(AsFd::as_fd).collect();
+        self.worker().work(self.draws(flow).value(&described.client_work, DrawKind::ClientWork, number), 1.0);
+        let fds: Vec<BorrowedFd<'_>> =
+            shared.passed.iter().take(described.fds as usize).map(AsFd::as_fd).collect();
         let end = end(&mut self.ends, flow)?;
         let began = shared.clock.now();
-        let first = number * u64::from(of.messages);
-        for message in first..first + u64::from(of.messages) {
-            end.send(message, (&of.size, DrawKind::Size), &fds).map_err(|error| (flow, error))?;
+        let first = number * u64::from(described.messages);
+        for message in first..first + u64::from(described.messages) {
+            end.send(message, (&described.size, DrawKind::Size), &fds).map_err(|error| (flow, error))?;
         }
-        if of.is_stream() {
+        if described.is_stream() {
             self.next[flow] += 1;
         }
         Ok(began)
@@ -288,16 +289,16 @@ impl<'a> Strand<'a> {
     /// Takes the answer to the request of `flow` that began then.
     fn finish(&mut self, flow: usize, began: Stamp) -> Result<(), FlowError> {
         let shared = self.shared;
-        let of = &shared.scenario.flows[flow];
+        let described = &shared.scenario.flows[flow];
         let number = self.next[flow];
-        if let Some(reply) = &of.reply {
+        if let Some(reply) = &described.reply {
             let end = end(&mut self.ends, flow)?;
             end.receive(number, (reply, DrawKind::Reply), 0, |_, _| ()).map_err(|error| (flow, error))?;
             let round_trip_ns = shared.clock.ns_between(began, shared.clock.now());
             let draws = self.draws(flow);
-            let first = number * u64::from(of.messages);
-            let size = |message| draws.value(&of.size, DrawKind::Size, message).0;
-            let bytes: u64 = (first..first + u64::from(of.messages)).map(size).sum();
+            let first = number * u64::from(described.messages);
+            let size = |message| draws.value(&described.size, DrawKind::Size, message).0;
+            let bytes: u64 = (first..first + u64::from(described.messages)).map(size).sum();
             shared.meters.count(flow, bytes, Some(round_trip_ns));
             self.next[flow] += 1;
         }
@@ -308,30 +309,36 @@ impl<'a> Strand<'a> {
     /// what has come before it waits for the rest: who packs a file works for what a read gave, however little.
     fn serve(&mut self, flow: usize) -> Result<(), FlowError> {
         let shared = self.shared;
-        let of = &shared.scenario.flows[flow];
+        let described = &shared.scenario.flows[flow];
         let (mut number, mut bytes) = (self.next[flow], 0);
-        for message in 0..u64::from(of.messages) {
-            let due = number * u64::from(of.messages) + message;
+        for message in 0..u64::from(described.messages) {
+            let due = number * u64::from(described.messages) + message;
             let (worker, draws) = (self.worker(), self.draws(flow));
             let work = |number, share| {
-                if of.is_stream() {
-                    worker.work(draws.value(&of.server_work, DrawKind::ServerWork, number), share);
+                if described.is_stream() {
+                    worker.work(draws.value(&described.server_work, DrawKind::ServerWork, number), share);
                 }
             };
-            let came = end(&mut self.ends, flow)?.receive(due, (&of.size, DrawKind::Size), of.fds, work);
+            let came = end(&mut self.ends, flow)?.receive(
+                due,
+                (&described.size, DrawKind::Size),
+                described.fds,
+                work,
+            );
             let (came, size) = came.map_err(|error| (flow, error))?;
             bytes += size;
-            if of.messages == 1 {
+            if described.messages == 1 {
                 number = came;
             }
         }
-        if !of.is_stream() {
-            self.worker().work(self.draws(flow).value(&of.server_work, DrawKind::ServerWork, number), 1.0);
+        if !described.is_stream() {
+            self.worker()
+                .work(self.draws(flow).value(&described.server_work, DrawKind::ServerWork, number), 1.0);
         }
         for after in shared.scenario.caused_by(flow) {
             self.follow(after)?;
         }
-        match &of.reply {
+        match &described.reply {
             Some(reply) => {
                 let end = end(&mut self.ends, flow)?;
                 end.send(number, (reply, DrawKind::Reply), &[]).map_err(|error| (flow, error))?;

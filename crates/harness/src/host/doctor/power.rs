@@ -24,9 +24,9 @@ pub(super) fn battery(here: &Here<'_>) -> Option<Finding> {
 
 /// `Documentation/admin-guide/pm/cpufreq.rst`.
 pub(super) fn governor(here: &Here<'_>) -> Option<Finding> {
-    let of = |cpu: u32, file: &str| here.text(&format!("{CPUS}/cpu{cpu}/cpufreq/{file}"));
+    let setting = |cpu: u32, file: &str| here.text(&format!("{CPUS}/cpu{cpu}/cpufreq/{file}"));
     let governors: BTreeSet<String> =
-        here.allowed().into_iter().filter_map(|cpu| of(cpu, "scaling_governor")).collect();
+        here.allowed().into_iter().filter_map(|cpu| setting(cpu, "scaling_governor")).collect();
     let varying: Vec<&str> = governors
         .iter()
         .map(String::as_str)
@@ -45,7 +45,7 @@ pub(super) fn governor(here: &Here<'_>) -> Option<Finding> {
             "the frequency does not follow the load",
         ));
     }
-    let available = here.allowed().first().and_then(|cpu| of(*cpu, "scaling_available_governors"));
+    let available = here.allowed().first().and_then(|cpu| setting(*cpu, "scaling_available_governors"));
     let has_performance =
         available.is_some_and(|names| names.split_whitespace().any(|one| one == "performance"));
     let what = format!("the frequency governor is {}", varying.join(", "));
@@ -71,8 +71,8 @@ pub(super) fn idle_states(here: &Here<'_>) -> Option<Finding> {
     const SLOW_US: u64 = 10;
     let directory = format!("{CPUS}/cpu{}/cpuidle", here.allowed().first()?);
     let slow = |state: &String| {
-        let of = |file: &str| here.number::<u64>(&format!("{directory}/{state}/{file}"));
-        of("latency").filter(|us| *us >= SLOW_US && of("disable") == Some(0))
+        let number_in = |file: &str| here.number::<u64>(&format!("{directory}/{state}/{file}"));
+        number_in("latency").filter(|us| *us >= SLOW_US && number_in("disable") == Some(0))
     };
     let slowest = names(here.root, &directory).ok()?.iter().filter_map(slow).max()?;
     let what = format!("idle CPUs enter states that take up to {slowest} µs to leave");

@@ -28,12 +28,12 @@ pub(super) fn speed(here: &Here<'_>) -> Option<Finding> {
         return Some(Finding::new(Severity::Fine, "speed", what, why));
     }
     let wandering = speeds.iter().filter(|speed| speed.full_share < STEADY).count();
-    let of = if speeds.len() > 1 {
+    let changing = if speeds.len() > 1 {
         format!("; {wandering} of {} CPUs change their speed", speeds.len())
     } else {
         String::new()
     };
-    let what = format!("the speed wanders: {}{of}", worst.described());
+    let what = format!("the speed wanders: {}{changing}", worst.described());
     let who = if here.is_guest() {
         "a neighbour shares the core: the hypervisor runs another guest on its other hardware thread, and the \
          steal time does not count that"
