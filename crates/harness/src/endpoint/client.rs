@@ -6,8 +6,10 @@ use super::loop_error::LoopError;
 use super::meters::{CallLog, IterationLog, StepLog, Watch, call_counts, each};
 use super::network_meter::SliceNetwork;
 use super::pacer::Pacer;
-use super::phase_iterations::{GROWTH, LEAST_COMMON_PHASE_NS, MOST_ITERATIONS, PhaseIterations};
-use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
+use super::phase_iterations::{
+    GROWTH, LEAST_COMMON_PHASE_NS, LEAST_WARM_UP_ITERATIONS, MOST_ITERATIONS, PhaseIterations, growing_pieces,
+};
+use super::session::{Outcome, Session, WARM_UP_SHARE, observed_iterations};
 use super::sides::{ClientSide, Extras, Watched};
 use super::speed::SpeedReader;
 use super::usage::usage_between;
@@ -527,12 +529,8 @@ impl Client<'_> {
         if self.iteration_ns.is_some() {
             return Ok(());
         }
-        let (mut left, mut piece) = (iterations, LEAST_WARM_UP_ITERATIONS);
-        while left > 0 {
-            piece = piece.min(left);
+        for piece in growing_pieces(iterations) {
             self.iteration_ns = Some(self.time(piece, true)?);
-            left -= piece;
-            piece = piece.saturating_mul(GROWTH);
         }
         Ok(())
     }

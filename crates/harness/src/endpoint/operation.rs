@@ -3,7 +3,8 @@
 use super::injected::InjectedDelay;
 use super::loop_error::LoopError;
 use super::meters::{IterationLog, Watch};
-use super::session::{LEAST_WARM_UP_ITERATIONS, Outcome, Session, WARM_UP_SHARE, observed_iterations};
+use super::phase_iterations::{LEAST_WARM_UP_ITERATIONS, growing_pieces};
+use super::session::{Outcome, Session, WARM_UP_SHARE, observed_iterations};
 use super::speed::SpeedReader;
 use super::usage::usage_between;
 use crate::clock::Clock;
@@ -115,7 +116,7 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         match size {
             Sizing::Iterations(iterations) => {
                 if self.iteration_ns.is_none() {
-                    self.warm_up_exactly(iterations)?;
+                    growing_pieces(iterations).try_for_each(|piece| self.time(piece).map(drop))?;
                 }
                 Ok(iterations)
             }
@@ -127,18 +128,6 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
                 Ok((fitting as u64).max(1))
             }
         }
-    }
-
-    /// In pieces that grow, so that the coordinator can be told how long the next takes.
-    fn warm_up_exactly(&mut self, iterations: u64) -> Outcome<()> {
-        let (mut left, mut piece) = (iterations, LEAST_WARM_UP_ITERATIONS);
-        while left > 0 {
-            piece = piece.min(left);
-            self.time(piece)?;
-            left -= piece;
-            piece = piece.saturating_mul(16);
-        }
-        Ok(())
     }
 
     /// Repeats the operation until that took `enough_ns`.

@@ -4,6 +4,7 @@ use super::meters::IterationLog;
 use super::pacer::wall_ns;
 use crate::protocol::orders::Singly;
 use model::Pace;
+use std::iter::successors;
 
 /// The most iterations of a phase, however short they are.
 pub(crate) const MOST_ITERATIONS: u64 = 1 << 32;
@@ -14,6 +15,8 @@ const TOGETHER_SHARE: f64 = 0.6;
 pub(super) const LEAST_COMMON_PHASE_NS: u64 = 20_000_000;
 /// What a slice of an open loop takes at least: a queue that grows by a percent of the time is seen in as long a time only.
 const LEAST_OPEN_LOOP_NS: u64 = 200_000_000;
+/// The least iterations of a warm-up.
+pub(super) const LEAST_WARM_UP_ITERATIONS: u64 = 4;
 /// By how much more the next phase of a warm-up may have.
 pub(crate) const GROWTH: u64 = 16;
 
@@ -45,6 +48,18 @@ impl PhaseIterations {
     }
 }
 
+/// `iterations` in pieces that grow: what one took says how long the next will take.
+pub(super) fn growing_pieces(iterations: u64) -> impl Iterator<Item = u64> {
+    let sizes = successors(Some(LEAST_WARM_UP_ITERATIONS), |piece| Some(piece.saturating_mul(GROWTH)));
+    let mut left = iterations;
+    let pieces = sizes.map(move |most| {
+        let piece = most.min(left);
+        left -= piece;
+        piece
+    });
+    pieces.take_while(|piece| *piece > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +75,14 @@ mod tests {
         assert_eq!(of(1.0).singly, IterationLog::CAPACITY);
         let total_alone = PhaseIterations::filling(2_000_000, 1000.0, Pace::BackToBack, Singly::Omitted);
         assert_eq!(total_alone.together, 2000);
+    }
+
+    #[test]
+    fn pieces_grow_and_are_all_there_is() {
+        assert_eq!(growing_pieces(0).count(), 0);
+        assert_eq!(growing_pieces(3).collect::<Vec<_>>(), [3]);
+        assert_eq!(growing_pieces(100).collect::<Vec<_>>(), [4, 64, 32]);
+        assert_eq!(growing_pieces(u64::MAX).sum::<u64>(), u64::MAX);
     }
 
     #[test]

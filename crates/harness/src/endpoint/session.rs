@@ -14,8 +14,6 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ops::Range;
 use sys::{Failure, OrFail};
 
-/// The least iterations of a warm-up.
-pub(crate) const LEAST_WARM_UP_ITERATIONS: u64 = 4;
 /// The share of a slice that the warm-up of a trial must fill.
 pub(crate) const WARM_UP_SHARE: f64 = 0.25;
 /// The fewest iterations that are observed, though a warm-up that was disturbed may have allowed for less.

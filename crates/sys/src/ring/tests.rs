@@ -480,6 +480,7 @@ fn lengths_and_cursors_that_no_endpoint_writes_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 48 }, ..ProptestConfig::default() })]
 
+    /// Slow: two threads pass bytes in many ways, each spinning.
     #[test]
     fn any_sizes_pass_any_ring_in_order(
         sizes in proptest::collection::vec(
@@ -522,8 +523,7 @@ mod mapped_memory {
                 }
             });
             for (number, size) in sizes.iter().enumerate() {
-                let mut bytes = vec![0; *size];
-                let mut received = 0;
+                let (mut bytes, mut received) = (vec![0; *size], 0);
                 while received < *size {
                     let end = (received + step_bytes).min(*size);
                     received += server.receive(&mut bytes[received..end]).unwrap();
