@@ -23,7 +23,9 @@ const ITERATIONS: u64 = 23;
 
 /// Runs `ipcmark run ARGUMENTS -o results.jsonl` to a good end.
 fn measured(place: &Place, arguments: &[&str]) -> (Results, Said) {
-    let said = run(place.ipcmark(["run"]).args(arguments).args(["-o", "results.jsonl"])).expect(0);
+    // Beside busy CPUs the kernel was seen to let MPTCP stand still for more than ten seconds.
+    let line = ["--timeout", "4m", "-o", "results.jsonl"];
+    let said = run(place.ipcmark(["run"]).args(arguments).args(line)).expect(0);
     (read(&place.path("results.jsonl")), said)
 }
 

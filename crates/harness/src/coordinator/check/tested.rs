@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// How long an endpoint may take for anything that it is asked.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// How long it may take to end: its own limit of silence, and some time.
-pub(super) const END_WITHIN: Duration = SILENCE.saturating_add(Duration::from_secs(3));
+/// How long it may take to end: its own limit of silence, and what a virtual machine may need beside busy CPUs.
+pub(super) const END_WITHIN: Duration = SILENCE.saturating_add(Duration::from_secs(15));
 /// The size of the messages of most trials.
 pub(super) const SIZE: Size = Size(100);
 /// One that a stream delivers in parts.
