@@ -285,19 +285,19 @@ const MUTANTS: &[[&str; 4]] = &[
         "it fails and lives on",
         "    sys.exit(1)",
         "    time.sleep(600)",
-        "it lives on for 8 s after it said that it failed",
+        "it lives on for 20 s after it said that it failed",
     ],
     [
         "it outlives the coordinator",
         "    if len(length) < 4:\n        sys.exit()",
         "    while len(length) < 4:\n        time.sleep(1)",
-        "it lives on for 8 s after its standard input ended",
+        "it lives on for 20 s after its standard input ended",
     ],
     [
         "it outlives its trial",
         "    if name == \"goodbye\":\n        break",
         "    if name == \"goodbye\":\n        continue",
-        "it lives on for 8 s after goodbye",
+        "it lives on for 20 s after goodbye",
     ],
     [
         "it ends after a phase",
