@@ -2,16 +2,19 @@
  * beside them. It is what other drivers are held against. */
 
 #include "endpoint.h"
+#include "codec.h"
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#define MECHANISM(name, codecs) \
+	"{\"name\":\"" name "\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"],\"codecs\":[" codecs "]},"
 static const char MECHANISMS[] =
-	"{\"name\":\"pipe\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"]},"
-	"{\"name\":\"unix-stream\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"]},"
-	"{\"name\":\"tcp\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"]},"
-	"{\"name\":\"udp\",\"workloads\":[\"latency\",\"transfer\",\"throughput\"]},"
+	MECHANISM("pipe", CODECS)
+	MECHANISM("unix-stream", CODECS)
+	MECHANISM("tcp", CODECS)
+	MECHANISM("udp", "")
 	"{\"name\":\"eventfd\",\"workloads\":[\"latency\"]}";
 
 enum { TOKEN_BYTES = 16 };
@@ -79,7 +82,9 @@ static void send_message(uint64_t number, size_t bytes)
 		return;
 	}
 	make(number, bytes);
-	if (is_datagram)
+	if (codec[0] != 0)
+		send_object(sink, bytes);
+	else if (is_datagram)
 		send_datagram(bytes);
 	else
 		write_all(sink, outgoing, bytes);
@@ -87,7 +92,9 @@ static void send_message(uint64_t number, size_t bytes)
 
 static void receive_message(uint64_t number, size_t bytes)
 {
-	if (is_datagram)
+	if (codec[0] != 0)
+		receive_object(source, bytes);
+	else if (is_datagram)
 		receive_datagram(bytes);
 	else if (!read_all(source, incoming, is_counter ? 8 : bytes))
 		fail("the peer has closed");
@@ -257,6 +264,8 @@ static void connect_peer(void)
 	long fds[2] = {-1, -1};
 	size_t given = numbers_of("descriptors", fds, 2);
 	is_counter = is("mechanism", "\"eventfd\"");
+	if (codec[0] != 0 && (is_counter || is("mechanism", "\"udp\"")))
+		fail("only what streams bytes has codecs");
 	source = fds[0];
 	sink = given == 2 ? fds[1] : fds[0];
 	if (is("mechanism", "\"tcp\""))
@@ -269,5 +278,6 @@ static void connect_peer(void)
 
 int main(void)
 {
+	codecs = CODECS;
 	take_part("c", MECHANISMS);
 }

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_STRETCHES = 16, SHOWN = 400, LONGEST_HELLO = 2000 };
+enum { MOST_STRETCHES = 16, SHOWN = 400, LONGEST_HELLO = 2000, LONGEST_CODEC = 16 };
 
 /* The driver's: connects the endpoints as the orders say, which are what is heard. */
 static void connect_peer(void);
@@ -28,6 +28,10 @@ static void receive_message(uint64_t number, size_t bytes);
 /* What the orders say, and whether all bytes of a message matter. */
 static bool is_client, streams, check;
 static size_t size, answer;
+/* The codecs that the driver has, a list in JSON without brackets: none unless it says so before it takes part. */
+static const char *codecs = "";
+/* The one that makes bytes of messages; empty where none does. */
+static char codec[LONGEST_CODEC];
 /* Room for a message each way, and for a number whatever the size. */
 static uint8_t *outgoing, *incoming;
 
@@ -153,11 +157,28 @@ static inline void verify(uint64_t number, size_t bytes)
 			fail("message %" PRIu64 " came changed, or another came in its place", number);
 }
 
+/* Takes the codec from the orders' parameters. */
+static inline void take_codec(void)
+{
+	static const char KEY[] = "{\"codec\":";
+	char quoted[LONGEST_CODEC + 2];
+	const char *name = is("parameters", KEY) ? value_of("parameters", heard) + strlen(KEY) : NULL;
+	size_t length = name == NULL || *name != '"' ? 0 : strcspn(name + 1, "\"");
+	if (length == 0 || length >= LONGEST_CODEC || strncmp(name + 1 + length, "\"}", 2) != 0)
+		fail("this driver has no parameters but a codec");
+	memcpy(codec, name + 1, length);
+	snprintf(quoted, sizeof quoted, "\"%s\"", codec);
+	if (strstr(codecs, quoted) == NULL)
+		fail("this driver has no codec %s", codec);
+}
+
 static inline void take_orders(void)
 {
 	const char *bytes = value_of("size_bytes", heard);
-	if (!is("parameters", "{}") || bytes == NULL)
-		fail("this driver has no parameters");
+	if (bytes == NULL)
+		fail("the orders have no size");
+	if (!is("parameters", "{}"))
+		take_codec();
 	size = strtoull(bytes, NULL, 10);
 	is_client = is("role", "\"client\"");
 	streams = is("workload", "\"throughput\"");

@@ -1,6 +1,7 @@
 // The driver `cpp`: read(2) and write(2) on pipes, sockets and eventfds, send(2) and recv(2) of datagrams, each closed by
 // who owns it. Beside the driver `c` it shows what the header ipcmark_endpoint.hpp costs, by which others in C++ are made.
 
+#include "codec.hpp"
 #include "ipcmark_endpoint.hpp"
 
 #include <arpa/inet.h>
@@ -302,14 +303,24 @@ Datagrams udp(const Orders &orders)
 	return orders.is_client ? greeted(orders) : welcomed(orders);
 }
 
+// A mechanism that streams bytes, and objects where the orders have a codec.
+template <class Connect> ipcmark::Mechanism streaming(const std::string &name, Connect connect)
+{
+	auto objects = [connect](const Orders &orders) { return Objects(connect(orders), orders); };
+	auto plain = ipcmark::mechanism(name, ipcmark::ALL_WORKLOADS, connect).trial;
+	auto coded = ipcmark::mechanism(name, ipcmark::ALL_WORKLOADS, objects).trial;
+	auto trial = [plain, coded](const Orders &orders) { (orders.codec.empty() ? plain : coded)(orders); };
+	return {name, ipcmark::ALL_WORKLOADS, "", trial, CODECS};
+}
+
 }  // namespace
 
 int main()
 {
 	return ipcmark::run("cpp", {
-		ipcmark::mechanism("pipe", ipcmark::ALL_WORKLOADS, given<Stream>),
-		ipcmark::mechanism("unix-stream", ipcmark::ALL_WORKLOADS, given<Stream>),
-		ipcmark::mechanism("tcp", ipcmark::ALL_WORKLOADS, tcp),
+		streaming("pipe", given<Stream>),
+		streaming("unix-stream", given<Stream>),
+		streaming("tcp", tcp),
 		ipcmark::mechanism("udp", ipcmark::ALL_WORKLOADS, udp),
 		ipcmark::mechanism("eventfd", {"latency"}, given<Counter>),
 	});

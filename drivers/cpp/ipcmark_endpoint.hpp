@@ -294,16 +294,18 @@ struct Orders {
 	std::string directory;
 	std::uint64_t number;
 	std::string token;  // of a network
+	std::string codec;  // by which messages are made bytes of, empty where they are as they are
 
 	explicit Orders(const Json &orders)
 		: is_client(orders["role"].text == "client"), mechanism(orders["mechanism"].text),
 		  streams(orders["workload"].text == "throughput"), size_bytes(orders["size_bytes"].number()),
 		  answer_bytes(orders["workload"].text == "latency" ? size_bytes : 1),
 		  directory(orders["directory"].text), number(orders["number"].number()),
-		  token(orders["network"]["token"].bytes())
+		  token(orders["network"]["token"].bytes()), codec(orders["parameters"]["codec"].text)
 	{
-		if (!orders["parameters"].members.empty())
-			throw Failed("this endpoint has no parameter " + orders["parameters"].members[0].first);
+		for (const auto &parameter : orders["parameters"].members)
+			if (parameter.first != "codec")
+				throw Failed("this endpoint has no parameter " + parameter.first);
 		for (const Json &descriptor : orders["descriptors"].items)
 			descriptors.push_back(static_cast<int>(descriptor.number()));
 	}
@@ -436,6 +438,7 @@ struct Mechanism {
 	std::vector<std::string> workloads;
 	std::string summary;
 	std::function<void(const Orders &)> trial;  // takes part in one, until the coordinator says goodbye
+	std::vector<std::string> codecs{};          // by which bytes can be made of its messages
 };
 
 // One whose endpoints are connected by `connect`, which returns the channel. One of the endpoint's own has a summary.
@@ -455,19 +458,31 @@ Mechanism mechanism(std::string name, std::vector<std::string> workloads, Connec
 	return {std::move(name), std::move(workloads), std::move(summary), trial};
 }
 
+// `texts` as a list of JSON.
+inline std::string quoted_list(const std::vector<std::string> &texts)
+{
+	std::vector<std::string> all;
+	for (const std::string &text : texts)
+		all.push_back(quoted(text));
+	return listed(all);
+}
+
+inline bool has(const Mechanism &mechanism, const std::string &codec)
+{
+	const std::vector<std::string> &codecs = mechanism.codecs;
+	return codec.empty() || std::find(codecs.begin(), codecs.end(), codec) != codecs.end();
+}
+
 inline void take_part(
 	const std::string &program, const std::vector<Mechanism> &mechanisms, const std::string &library)
 {
 	if (hear().name != "hello")
 		throw Failed("the coordinator does not say hello");
 	std::vector<std::string> offered;
-	for (const Mechanism &mechanism : mechanisms) {
-		std::vector<std::string> workloads;
-		for (const std::string &workload : mechanism.workloads)
-			workloads.push_back(quoted(workload));
+	for (const Mechanism &mechanism : mechanisms)
 		offered.push_back("{\"name\":" + quoted(mechanism.name) + ",\"summary\":" + quoted(mechanism.summary) +
-			",\"workloads\":" + listed(workloads) + "}");
-	}
+			",\"workloads\":" + quoted_list(mechanism.workloads) + ",\"codecs\":" + quoted_list(mechanism.codecs) +
+			"}");
 	say("{\"hello\":{\"protocol\":\"ipcmark-endpoint\",\"version\":3,\"capabilities\":[\"each\"],\"program\":" +
 		quoted(program) + ",\"runtime\":" + quoted(__VERSION__) + ",\"library\":" + quoted(library) +
 		",\"mechanisms\":" + listed(offered) + "}}");
@@ -478,9 +493,9 @@ inline void take_part(
 		throw Failed(message.name + " came instead of orders");
 	Orders orders(message.value);
 	for (const Mechanism &mechanism : mechanisms)
-		if (mechanism.name == orders.mechanism)
+		if (mechanism.name == orders.mechanism && has(mechanism, orders.codec))
 			return mechanism.trial(orders);
-	throw Failed("this endpoint has no " + orders.mechanism);
+	throw Failed("this endpoint has no " + orders.mechanism + (orders.codec.empty() ? "" : " with " + orders.codec));
 }
 
 // Takes part in a trial as `program`. Returns the exit code.

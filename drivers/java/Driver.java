@@ -22,20 +22,26 @@ import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-public final class Driver extends Endpoint {
-    private Driver() {
+public class Driver extends Endpoint {
+    /** The driver with those codecs for all that streams bytes. */
+    protected Driver(String... codecs) {
         super(
                 "java",
                 "",
-                new Offer("pipe", "latency", "transfer", "throughput"),
-                new Offer("tcp", "latency", "transfer", "throughput"),
+                new Offer("pipe", "latency", "transfer", "throughput").with(codecs),
+                new Offer("tcp", "latency", "transfer", "throughput").with(codecs),
                 new Offer("udp", "latency", "transfer", "throughput"),
-                new Offer("java-unix-channel", "latency", "transfer", "throughput"),
+                new Offer("java-unix-channel", "latency", "transfer", "throughput").with(codecs),
                 new Offer("java-mapped-file", "latency", "transfer"));
     }
 
+    /** The codec of that name, one of the driver's. */
+    protected Codec codec(String name) throws Failed {
+        throw new Failed("this driver has no codec " + name);
+    }
+
     /** Over channels of bytes. */
-    private static final class Streamed extends Channel {
+    private static class Streamed extends Channel {
         private final ReadableByteChannel source;
         private final WritableByteChannel sink;
         private final ByteBuffer incoming;
@@ -48,23 +54,75 @@ public final class Driver extends Endpoint {
             outgoing = room(size);
         }
 
-        @Override
-        protected void send(long number, int size) throws IOException {
-            make(outgoing, number, size);
-            while (outgoing.hasRemaining()) {
-                sink.write(outgoing);
+        protected final void write(ByteBuffer bytes) throws IOException {
+            while (bytes.hasRemaining()) {
+                sink.write(bytes);
+            }
+        }
+
+        /** Fills `bytes` from its beginning to that length. */
+        protected final void read(ByteBuffer bytes, int length) throws IOException {
+            bytes.clear().limit(length);
+            while (bytes.hasRemaining()) {
+                if (source.read(bytes) < 0) {
+                    throw new Failed("the peer has closed");
+                }
             }
         }
 
         @Override
+        protected void send(long number, int size) throws IOException {
+            make(outgoing, number, size);
+            write(outgoing);
+        }
+
+        @Override
         protected void receive(long number, int size) throws IOException {
-            incoming.clear().limit(size);
-            while (incoming.hasRemaining()) {
-                if (source.read(incoming) < 0) {
-                    throw new Failed("the peer has closed");
-                }
-            }
+            read(incoming, size);
             verify(incoming, number, size);
+        }
+    }
+
+    /** Over the same, objects of which a codec makes bytes, each with its length before it. */
+    private static final class Coded extends Streamed {
+        private static final int HEAD = 4;
+        private final Codec codec;
+        private final ByteBuffer message;
+        /** A message, or the bytes of an object; more than those is no object of that size in any codec. */
+        private final ByteBuffer frame;
+
+        Coded(Codec codec, ReadableByteChannel source, WritableByteChannel sink, int size) {
+            super(source, sink, 0);
+            this.codec = codec;
+            message = room(size);
+            frame = room(2 * size + 1024);
+        }
+
+        @Override
+        protected void send(long number, int size) throws IOException {
+            make(message, number, size);
+            byte[] data = new byte[size];
+            message.get(0, data);
+            byte[] body = codec.encode(data);
+            frame.clear().putInt(body.length).put(body).flip();
+            write(frame);
+        }
+
+        @Override
+        protected void receive(long number, int size) throws IOException {
+            read(frame, HEAD);
+            int length = frame.getInt(0);
+            if (length < 0 || length > frame.capacity()) {
+                throw changed(number);
+            }
+            read(frame, length);
+            byte[] body = new byte[length];
+            frame.get(0, body);
+            byte[] data = codec.decode(body);
+            if (data == null || data.length != size) {
+                throw changed(number);
+            }
+            verify(ByteBuffer.wrap(data), number, size);
         }
     }
 
@@ -110,7 +168,13 @@ public final class Driver extends Endpoint {
         }
     }
 
-    private static Channel tcp(Orders orders) throws IOException {
+    private Channel streamed(ReadableByteChannel source, WritableByteChannel sink, Orders orders) throws Failed {
+        return orders.codec().isEmpty()
+                ? new Streamed(source, sink, orders.size())
+                : new Coded(codec(orders.codec()), source, sink, orders.size());
+    }
+
+    private Channel tcp(Orders orders) throws IOException {
         List<Integer> token = orders.numbers("token");
         String host = orders.words("server");
         ByteBuffer shown = ByteBuffer.allocate(token.size());
@@ -133,7 +197,7 @@ public final class Driver extends Endpoint {
             }
         }
         socket.setOption(StandardSocketOptions.TCP_NODELAY, true);
-        return new Streamed(socket, socket, orders.size());
+        return streamed(socket, socket, orders);
     }
 
     /** Whether a connection shows the token within two seconds: whoever does not is a stranger. */
@@ -152,7 +216,7 @@ public final class Driver extends Endpoint {
         }
     }
 
-    private static Channel unix(Orders orders) throws IOException {
+    private Channel unix(Orders orders) throws IOException {
         SocketChannel socket;
         if (orders.isClient()) {
             socket = SocketChannel.open(UnixDomainSocketAddress.of(new String(ticket(), StandardCharsets.UTF_8)));
@@ -162,7 +226,7 @@ public final class Driver extends Endpoint {
             sayTicket(orders.path("java").getBytes(StandardCharsets.UTF_8));
             socket = listener.accept();
         }
-        return new Streamed(socket, socket, orders.size());
+        return streamed(socket, socket, orders);
     }
 
     private static Channel mapped(Orders orders) throws IOException {
@@ -191,7 +255,7 @@ public final class Driver extends Endpoint {
                 // Java opens descriptors by their names alone.
                 FileInputStream source = new FileInputStream("/proc/self/fd/" + ends.get(0));
                 FileOutputStream sink = new FileOutputStream("/proc/self/fd/" + ends.get(1));
-                return new Streamed(source.getChannel(), sink.getChannel(), orders.size());
+                return streamed(source.getChannel(), sink.getChannel(), orders);
             case "tcp":
                 return tcp(orders);
             case "udp":

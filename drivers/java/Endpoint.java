@@ -31,8 +31,23 @@ public abstract class Endpoint {
     /** Connects the endpoints as the orders say. */
     protected abstract Channel connect(Orders orders) throws IOException;
 
-    /** A mechanism, and what can be measured of it. */
-    public record Offer(String name, String... workloads) {}
+    /** A mechanism, what can be measured of it, and by which codecs bytes can be made of its messages. */
+    public record Offer(String name, List<String> workloads, List<String> codecs) {
+        public Offer(String name, String... workloads) {
+            this(name, List.of(workloads), List.of());
+        }
+
+        public Offer with(String... codecs) {
+            return new Offer(name, workloads, List.of(codecs));
+        }
+    }
+
+    /** Makes bytes of an object with `data`, and the data of them again. */
+    public interface Codec {
+        byte[] encode(byte[] data) throws IOException;
+
+        byte[] decode(byte[] body) throws IOException;
+    }
 
     /** Why the endpoint cannot go on. */
     public static final class Failed extends IOException {
@@ -45,8 +60,9 @@ public abstract class Endpoint {
 
     private record Stretch(int messages, boolean timed, boolean acknowledged) {}
 
-    /** What the orders say; `text` is all of it. */
-    public record Orders(boolean isClient, String mechanism, String workload, int size, String text) {
+    /** What the orders say; `text` is all of it, and `codec` empty where messages are sent as they are. */
+    public record Orders(
+            boolean isClient, String mechanism, String workload, int size, String codec, String text) {
         public List<Integer> numbers(String name) throws IOException {
             return Endpoint.numbers(text, name);
         }
@@ -174,11 +190,16 @@ public abstract class Endpoint {
         say("{\"ticket\":[" + list + "]}");
     }
 
+    private static String listed(List<String> words) {
+        return words.isEmpty() ? "[]" : "[\"" + String.join("\",\"", words) + "\"]";
+    }
+
     private String hello() {
         StringBuilder mechanisms = new StringBuilder();
         for (Offer offer : offers) {
             mechanisms.append(mechanisms.isEmpty() ? "" : ",").append("{\"name\":\"").append(offer.name)
-                    .append("\",\"workloads\":[\"").append(String.join("\",\"", offer.workloads)).append("\"]}");
+                    .append("\",\"workloads\":").append(listed(offer.workloads))
+                    .append(",\"codecs\":").append(listed(offer.codecs)).append("}");
         }
         return "{\"hello\":{\"protocol\":\"ipcmark-endpoint\",\"version\":3,\"program\":\"" + program
                 + "\",\"capabilities\":[\"each\"],\"library\":\"" + library + "\",\"runtime\":\""
@@ -251,6 +272,24 @@ public abstract class Endpoint {
         }
     }
 
+    /** The codec that is all of `parameters`, empty where there are none. */
+    private static String codec(String parameters) throws Failed {
+        Matcher found = Pattern.compile("(?:\"codec\":\"([a-z0-9]+)\")?").matcher(parameters);
+        if (!found.matches()) {
+            throw new Failed("this driver has no parameters but a codec");
+        }
+        return found.group(1) == null ? "" : found.group(1);
+    }
+
+    /** Whether the codec of the orders, if they have one, is one of their mechanism. */
+    private boolean isOffered(Orders orders) {
+        boolean isOffered = orders.codec.isEmpty();
+        for (Offer offer : offers) {
+            isOffered |= offer.name.equals(orders.mechanism) && offer.codecs.contains(orders.codec);
+        }
+        return isOffered;
+    }
+
     /** Takes part in a trial, which ends the program. */
     public final void takePart() {
         try {
@@ -262,9 +301,10 @@ public abstract class Endpoint {
                     value(text, "mechanism", "\"([^\"]*)\""),
                     value(text, "workload", "\"([a-z]+)\""),
                     Integer.parseInt(value(text, "size_bytes", "([0-9]+)")),
+                    codec(value(text, "parameters", "\\{([^}]*)\\}")),
                     text);
-            if (!value(text, "parameters", "(\\{[^}]*\\})").equals("{}")) {
-                throw new Failed("this driver has no parameters");
+            if (!isOffered(orders)) {
+                throw new Failed("this driver has no codec " + orders.codec + " for " + orders.mechanism);
             }
             Channel channel = connect(orders);
             say("\"connected\"");

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 type Needed = (fn() -> bool, &'static str);
 
 /// What tests need.
-pub const OF_TESTS: [Needed; 18] = [
+pub const OF_TESTS: [Needed; 22] = [
     (|| any_runs(&["strace"]), "strace"),
     (|| any_runs(&["perf"]), "linux-perf"),
     (|| any_runs(&["chromium", "chromium-browser", "google-chrome"]), "chromium"),
@@ -25,6 +25,11 @@ pub const OF_TESTS: [Needed; 18] = [
     (|| any_runs(&["dbus-daemon"]), "dbus-daemon"),
     (|| any_runs(&["javac"]), "default-jdk-headless"),
     (|| any_runs(&["node"]), "nodejs"),
+    // What the codecs of drivers in C and C++ need.
+    (|| Path::new("/usr/include/cjson/cJSON.h").exists(), "libcjson-dev"),
+    (|| Path::new("/usr/include/msgpack.h").exists(), "libmsgpack-dev"),
+    (|| Path::new("/usr/include/nlohmann/json.hpp").exists(), "nlohmann-json3-dev"),
+    (|| Path::new("/usr/include/openssl/evp.h").exists(), "libssl-dev"),
     (|| runs_with("go", "version"), "golang-go"),
     (|| any_runs(&["script"]), "bsdutils"),
     (|| is_here_or_unwanted("sshd"), "openssh-server"),

@@ -106,10 +106,14 @@ const RUST: Template = Template {
 
 /// All of them: those of languages, then those of middleware.
 pub const SHIPPED: &[Shipped] = &[
-    Shipped { name: "c", files: sources!["c/driver.toml" "c/driver.c" "c/endpoint.h"], template: C },
+    Shipped {
+        name: "c",
+        files: sources!["c/driver.toml" "c/driver.c" "c/codec.h" "c/endpoint.h"],
+        template: C,
+    },
     Shipped {
         name: "cpp",
-        files: sources!["cpp/driver.toml" "cpp/driver.cpp" "cpp/ipcmark_endpoint.hpp"],
+        files: sources!["cpp/driver.toml" "cpp/driver.cpp" "cpp/codec.hpp" "cpp/ipcmark_endpoint.hpp"],
         template: CPP,
     },
     Shipped {
@@ -121,7 +125,10 @@ pub const SHIPPED: &[Shipped] = &[
     },
     Shipped {
         name: "java",
-        files: sources!["java/driver.toml" "java/Driver.java" "java/Datagrams.java" "java/Endpoint.java"],
+        files: sources![
+            "java/driver.toml" "java/Driver.java" "java/CodedDriver.java" "java/Datagrams.java" "java/Endpoint.java" "java/pom.xml"
+            "java/jars.sha256"
+        ],
         template: JAVA,
     },
     Shipped {

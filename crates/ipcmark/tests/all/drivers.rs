@@ -1,7 +1,9 @@
 //! Endpoints that are other programs: the drivers that come with the program are built, keep the protocol and are measured; one that breaks a rule is
 //! found out; and whatever dies, nothing is left.
 
-use crate::common::{GONE_WITHIN, Place, Running, Said, asked, error, has, read, run, skip, wait_until};
+use crate::common::{
+    GONE_WITHIN, Place, Running, Said, asked, error, has, read, run, skip, tool_is_missing, wait_until,
+};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -70,11 +72,14 @@ fn is_built_keeps_the_protocol_and_is_measured(name: &str, program: &str, packag
     let listed = run(&mut ipcmark(&place, &["driver", "list"])).expect(0);
     assert!(listed.out.contains("\n          built\n"), "{listed}");
     let words = match name {
-        "python" => vec!["python3".to_owned(), directory.join("driver.py").display().to_string()],
+        "python" => {
+            ["venv/bin/python", "driver.py"].map(|file| directory.join(file).display().to_string()).to_vec()
+        }
         "node" => vec!["node".to_owned(), directory.join("driver.js").display().to_string()],
-        "java" => ["java", "-XX:+UseSerialGC", "-cp", directory.to_str().unwrap(), "Driver"]
-            .map(str::to_owned)
-            .to_vec(),
+        "java" => {
+            let program = directory.join("driver.jar").display().to_string();
+            vec!["java".to_owned(), "-XX:+UseSerialGC".to_owned(), "-jar".to_owned(), program]
+        }
         _ => vec![directory.join("driver").display().to_string()],
     };
     let words: Vec<&str> =
@@ -96,24 +101,41 @@ fn is_built_keeps_the_protocol_and_is_measured(name: &str, program: &str, packag
     place.assert_nothing_is_left("a run of drivers");
 }
 
-/// Slow: it builds three drivers.
+/// Slow: it builds five drivers.
 #[test]
 fn what_a_codec_makes_in_one_language_is_understood_in_another() {
     let place = Place::new();
-    for (name, program, package) in
-        [("go", "true", "golang-go"), ("node", "node", "nodejs"), ("python", "python3", "python3")]
-    {
+    for (name, program, package) in [
+        ("c", "cc", "gcc libcjson-dev libmsgpack-dev libssl-dev"),
+        ("cpp", "c++", "g++ nlohmann-json3-dev libssl-dev"),
+        ("go", "true", "golang-go"),
+        ("node", "node", "nodejs"),
+        ("python", "python3", "python3"),
+    ] {
         if !has(program, package, "codecs between languages") {
             return;
         }
-        run(&mut ipcmark(&place, &["driver", "build", name])).expect(0);
+        let built = run(&mut ipcmark(&place, &["driver", "build", name])).expect(0);
+        if built.to_string().contains("without codecs") {
+            tool_is_missing("its library", package, &format!("codecs of the driver {name}"));
+            return;
+        }
     }
-    let cases = ["go+node", "node+python", "python+go"].map(|both| format!("{both}/pipe:codec=json"));
-    let [a, b, c] = cases.each_ref().map(String::as_str);
-    let line = ["run", a, b, c, "-s", "100", "-p", "unpinned", "--rounds", "1", "--check", "-o", "x.jsonl"];
+    let cases = [
+        "c+node/pipe:codec=json",
+        "node+cpp/pipe:codec=json",
+        "cpp+python/pipe:codec=json",
+        "python+go/pipe:codec=json",
+        "go+c/pipe:codec=json",
+        "c+cpp/pipe:codec=msgpack",
+        "cpp+c/pipe:codec=msgpack",
+    ];
+    let mut line = vec!["run"];
+    line.extend(cases);
+    line.extend(["-s", "100", "-p", "unpinned", "--rounds", "1", "--check", "-o", "x.jsonl"]);
     run(&mut ipcmark(&place, &line)).expect(0);
     let results = read(&place.path("x.jsonl"));
-    assert_eq!(asked(&results).filter(|record| error(record).is_none()).count(), 3);
+    assert_eq!(asked(&results).filter(|record| error(record).is_none()).count(), cases.len());
     place.assert_nothing_is_left("a run of codecs");
 }
 
