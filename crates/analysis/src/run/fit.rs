@@ -51,12 +51,14 @@ const LEAST_VARIANCE: f64 = 1e-8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slice {
     /// The trial, by its number among those of its case.
-    pub(super) trial: usize,
+    trial: usize,
     /// The window of the run in which it began.
-    pub(super) window: usize,
-    pub(super) log_time: f64,
-    /// The logarithms of the readings over those of the reference state; 0 where there is none.
-    pub(super) readings: [f64; READINGS],
+    window: usize,
+    log_time: f64,
+    /// What a case's own effects are multiplied by: 1, and the readings.
+    row: Own,
+    /// The bin of how much slower than in the reference state something was.
+    bin: usize,
 }
 
 /// What was found of one case.
@@ -110,6 +112,9 @@ struct Case<'a> {
     trials: Vec<Trial>,
     /// The weight of each slice: less than 1 for one that is off by much.
     weights: Vec<f64>,
+    /// Its trials in each window that they have slices in, and which of these each slice is in.
+    in_windows: Vec<(usize, usize)>,
+    in_window_of: Vec<usize>,
     system: System,
 }
 
@@ -211,6 +216,15 @@ impl<'a> Case<'a> {
         let trial = Trial { off: 0.0, variance: 0.0, weight: 1.0 };
         let system =
             System { inverse: OwnSquare::zeros(), constant: Own::zeros(), follows: OwnShared::zeros() };
+        let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let mut in_windows = Vec::new();
+        let number = |slice: &Slice| {
+            *numbers.entry((slice.trial, slice.window)).or_insert_with(|| {
+                in_windows.push((slice.trial, slice.window));
+                in_windows.len() - 1
+            })
+        };
+        let in_window_of = slices.iter().map(number).collect();
         Self {
             slices,
             own,
@@ -218,6 +232,8 @@ impl<'a> Case<'a> {
             trial_scale: noise / 4.0,
             trials: vec![trial; trials],
             weights: vec![1.0; slices.len()],
+            in_windows,
+            in_window_of,
             system,
         }
     }
@@ -226,11 +242,10 @@ impl<'a> Case<'a> {
     fn equations(&self, weights: &[f64], group: &Group, slopes: &mut SlopeEquations) -> System {
         let mut of_trials = vec![(OwnSquare::zeros(), Own::zeros()); self.trials.len()];
         for (slice, weight) in self.slices.iter().zip(weights) {
-            let row = row(slice);
-            let precision = weight / (self.noise * group.disturbed[slice.bin()]);
+            let precision = weight / (self.noise * group.disturbed[slice.bin]);
             let (matrix, right) = &mut of_trials[slice.trial];
-            *matrix += row * row.transpose() * precision;
-            *right += row * ((slice.log_time - group.drift.at(slice.window)) * precision);
+            matrix.ger(precision, &slice.row, &slice.row, 1.0);
+            right.axpy((slice.log_time - group.drift.at(slice.window)) * precision, &slice.row, 1.0);
         }
         let (mut matrix, mut right) = (OwnSquare::zeros(), Own::zeros());
         for ((of_trial, of_right), trial) in of_trials.iter().zip(&self.trials) {
@@ -256,12 +271,12 @@ impl<'a> Case<'a> {
     /// What the effects leave of each slice. Takes what each trial is off by, and weighs both.
     fn residuals(&mut self, group: &Group) -> Vec<f64> {
         let expected = self.expected(group);
-        let off = |slice: &Slice| slice.log_time - group.drift.at(slice.window) - row(slice).dot(&expected);
+        let off = |slice: &Slice| slice.log_time - group.drift.at(slice.window) - slice.row.dot(&expected);
         let off: Vec<f64> = self.slices.iter().map(off).collect();
         let mut sums = vec![(0.0, 0.0); self.trials.len()];
         for ((slice, off), weight) in self.slices.iter().zip(&off).zip(&self.weights) {
             let (precision, sum) = &mut sums[slice.trial];
-            let worth = weight / (self.noise * group.disturbed[slice.bin()]);
+            let worth = weight / (self.noise * group.disturbed[slice.bin]);
             *precision += worth;
             *sum += off * worth;
         }
@@ -276,7 +291,7 @@ impl<'a> Case<'a> {
         let left: Vec<f64> =
             self.slices.iter().zip(off).map(|(slice, off)| off - self.trials[slice.trial].off).collect();
         for ((weight, left), slice) in self.weights.iter_mut().zip(&left).zip(self.slices) {
-            let noise = self.noise * group.disturbed[slice.bin()];
+            let noise = self.noise * group.disturbed[slice.bin];
             *weight = (group.degrees + 1.0) / (group.degrees + left * left / noise);
         }
         left
@@ -295,29 +310,29 @@ impl<'a> Case<'a> {
     fn squares(&self, residuals: &[f64], group: &Group) -> [(f64, f64); BINS] {
         let mut bins = [(0.0, 0.0); BINS];
         for ((slice, left), weight) in self.slices.iter().zip(residuals).zip(&self.weights) {
-            let (count, sum) = &mut bins[slice.bin()];
+            let (count, sum) = &mut bins[slice.bin];
             *count += 1.0;
-            *sum += weight * (left * left + self.trials[slice.trial].variance) / group.disturbed[slice.bin()];
+            *sum += weight * (left * left + self.trials[slice.trial].variance) / group.disturbed[slice.bin];
         }
         bins
     }
 
     /// What each trial is off by in each window, with what moves the window still in it.
     fn trials_in_windows(&self, group: &Group, residuals: &[f64]) -> Vec<TrialInWindow> {
-        let mut sums: BTreeMap<(usize, usize), (usize, f64, f64)> = BTreeMap::new();
-        for ((slice, left), weight) in self.slices.iter().zip(residuals).zip(&self.weights) {
+        let mut sums = vec![(0, 0.0, 0.0); self.in_windows.len()];
+        for (at, (slice, left)) in self.slices.iter().zip(residuals).enumerate() {
             let off = left + self.trials[slice.trial].off + group.drift.at(slice.window);
-            let worth = weight / (self.noise * group.disturbed[slice.bin()]);
-            let (slices, sum, all) = sums.entry((slice.trial, slice.window)).or_default();
+            let worth = self.weights[at] / (self.noise * group.disturbed[slice.bin]);
+            let (slices, sum, all) = &mut sums[self.in_window_of[at]];
             *slices += 1;
             *sum += off * worth;
             *all += worth;
         }
-        let of_trial = |((trial, window), (slices, sum, worth)): ((usize, usize), (usize, f64, f64))| {
-            let own = self.trial_scale / self.trials[trial].weight;
-            TrialInWindow { window, slices, off: sum / worth, variance: own + 1.0 / worth }
+        let of_trial = |((trial, window), (slices, sum, worth)): (&(usize, usize), (usize, f64, f64))| {
+            let own = self.trial_scale / self.trials[*trial].weight;
+            TrialInWindow { window: *window, slices, off: sum / worth, variance: own + 1.0 / worth }
         };
-        sums.into_iter().map(of_trial).collect()
+        self.in_windows.iter().zip(sums).map(of_trial).collect()
     }
 
     fn trial_squares(&self) -> f64 {
@@ -342,36 +357,34 @@ impl<'a> Case<'a> {
 }
 
 impl Slice {
-    /// How much slower something was than in the reference state.
-    fn bin(&self) -> usize {
-        let slower = self.readings[..READINGS - 1].iter().copied().fold(0.0, f64::max);
-        DISTURBED.iter().take_while(|end| slower > **end).count()
+    /// One of those numbers of a trial and a window, with the logarithm of its time and those of the readings over those of the reference
+    /// state, 0 where there is none.
+    pub(super) fn of(trial: usize, window: usize, log_time: f64, readings: &[f64; READINGS]) -> Self {
+        let slower = readings[..READINGS - 1].iter().copied().fold(0.0, f64::max);
+        let bin = DISTURBED.iter().take_while(|end| slower > **end).count();
+        let row = Own::from_iterator(std::iter::once(1.0).chain(readings.iter().copied()));
+        Self { trial, window, log_time, row, bin }
     }
-}
-
-fn row(slice: &Slice) -> Own {
-    let mut row = Own::zeros();
-    row[0] = 1.0;
-    for (at, reading) in slice.readings.iter().enumerate() {
-        row[at + 1] = *reading;
-    }
-    row
 }
 
 /// The degrees of freedom with which the residuals are likeliest.
 fn fitted_degrees(cases: &[Case<'_>], group: &Group, residuals: &[Vec<f64>]) -> f64 {
+    /// Of so many factors at once the logarithm is taken, which would take most of the time: none is above 1e12.
+    const AT_ONCE: usize = 16;
     let squares: Vec<f64> = cases
         .iter()
         .zip(residuals)
         .flat_map(|(case, residuals)| {
-            let noise = |slice: &Slice| case.noise * group.disturbed[slice.bin()];
+            let noise = |slice: &Slice| case.noise * group.disturbed[slice.bin];
             residuals.iter().zip(case.slices).map(move |(left, slice)| left * left / noise(slice))
         })
         .collect();
     let likelihood = |degrees: f64| {
         use statrs::function::gamma::ln_gamma;
         let constant = ln_gamma(f64::midpoint(degrees, 1.0)) - ln_gamma(degrees / 2.0) - 0.5 * degrees.ln();
-        let sum: f64 = squares.iter().map(|square| (square / degrees).ln_1p()).sum();
+        let factor = |square: &f64| 1.0 + square / degrees;
+        let sum: f64 =
+            squares.chunks(AT_ONCE).map(|some| some.iter().map(factor).product::<f64>().ln()).sum();
         constant * squares.len() as f64 - f64::midpoint(degrees, 1.0) * sum
     };
     let likelihoods = DEGREES.map(|degrees| (degrees, likelihood(degrees)));

@@ -186,8 +186,7 @@ fn regressed(case: &CaseSlices, key: &GroupKey, state: &HostState, wakes: &Wakes
         let Some(readings) = slice.over(&key.places, state, wakes) else { continue };
         let next = numbers.len();
         let trial = *numbers.entry(slice.trial).or_insert(next);
-        let window = window_of(slice.started_ns);
-        slices.push(Slice { trial, window, log_time: slice.log_time, readings });
+        slices.push(Slice::of(trial, window_of(slice.started_ns), slice.log_time, &readings));
     }
     slices
 }
