@@ -253,8 +253,15 @@ fn run_one(test: Test, log: &Path, variables: &[(&str, &str)], notes: &Notes) ->
         Ok(None) => Some(format!("{}it did not end within {HANGS_AFTER:?}, and was killed", printed())),
         Err(error) => Some(error.to_string()),
     };
-    let word = if failure.is_some() { "FAILED" } else { "ok" };
-    println!("{:>7.1} s  {word}  {}", took.as_secs_f64(), test.full_name());
+    let (seconds, name) = (took.as_secs_f64(), test.full_name());
+    if failure.is_none() {
+        println!("{seconds:>7.1} s  ok  {name}");
+    } else {
+        // Whoever waits for the others may begin to look.
+        let kept = log.with_file_name(name.replace(' ', "."));
+        println!("{seconds:>7.1} s  FAILED  {name}: see {}", kept.display());
+        let _ = fs::rename(log, kept);
+    }
     Ended { test, took, failure }
 }
 
