@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
 
     let pairs = results.records.iter().zip(results.records.iter().skip(1));
     let pairs =
-        pairs.map(|(a, b)| PairedRatios::of(a.case.key(), [&a.case, &b.case], [&a.samples, &b.samples]));
+        pairs.map(|(a, b)| PairedRatios::new(a.case.key(), [&a.case, &b.case], [&a.samples, &b.samples]));
     let paired = compare_paired(&pairs.collect::<Vec<_>>(), 1e9, ComparisonOptions::default());
     let finite = |ratio: model::estimate::Estimate| ratio.median.is_finite() && ratio.median > 0.0;
     assert!(paired.iter().all(|pair| pair.ratio.is_none_or(finite)));

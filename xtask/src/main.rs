@@ -44,8 +44,8 @@ usage: cargo xtask TASK
   release        make what users install, in target/dist: archives, Debian packages, images, checksums, a bill of materials;
                  test the package, pages in every size, and the other machine types, emulated
   campaign [MINUTES [PART…]]
-                 kill, fill, starve, cut links, fuzz and model-check for so long (default 60); prints a table.
-                 PART is loom, miri, kills, hosts or fuzz
+                 kill, fill, starve, cut links and fuzz for so long (default 60); prints a table.
+                 PART is miri, kills, hosts or fuzz
   fuzz [SECONDS] run every fuzz target for so long each (default 60); needs a nightly toolchain";
 
 fn main() -> ExitCode {

@@ -36,24 +36,25 @@ pub fn all() -> Result<(), String> {
 }
 
 fn made_and_tested(notes: &Notes, times: &mut Times) -> Result<(), String> {
-    let own = times.of("static binary", native_binary)?;
+    let own = times.measure("static binary", native_binary)?;
     let dist = Dist::new(&target("dist"), &own)?;
     let native = native()?;
-    times.of("package", || dist.add(native, &own))?;
+    times.measure("package", || dist.add(native, &own))?;
     for other in PLATFORMS.iter().filter(|platform| !platform.is_native()) {
         match other.lack() {
             None => {
-                let binary = times.of("static binary for another machine type", || other.binary("packed"))?;
-                times.of("package for another machine type", || dist.add(other, &binary))?;
+                let binary =
+                    times.measure("static binary for another machine type", || other.binary("packed"))?;
+                times.measure("package for another machine type", || dist.add(other, &binary))?;
             }
             Some(lack) => notes.tool_is_missing(&format!("{} is not built: {lack}", other.triple))?,
         }
     }
     dist.finish()?;
-    times.of("the package, installed", || tested(&dist.directory.join(package::name(native)), notes))?;
-    times.of("drivers", || drivers::build_and_check(&own, notes))?;
-    times.of("pages in every size", || pages_in_every_size(notes))?;
-    times.of("tests of other machine types, emulated", || emulated::run(notes))
+    times.measure("the package, installed", || tested(&dist.directory.join(package::name(native)), notes))?;
+    times.measure("drivers", || drivers::build_and_check(&own, notes))?;
+    times.measure("pages in every size", || pages_in_every_size(notes))?;
+    times.measure("tests of other machine types, emulated", || emulated::run(notes))
 }
 
 /// The pages of reports on desktops and phones, light and dark. With all crates, as they were built for the tests.
@@ -115,7 +116,7 @@ impl Dist {
     /// Adds what is made for `platform`.
     fn add(&self, platform: &Platform, binary: &Path) -> Result<(), String> {
         let name = format!("ipcmark-{VERSION}-{}", platform.triple);
-        let materials = materials::of(platform.triple)?;
+        let materials = materials::listed(platform.triple)?;
         write(&self.directory.join(format!("{name}.cdx.json")), &materials.bill)?;
         let tree = self.directory.join(&name);
         make(&tree)?;

@@ -38,7 +38,7 @@ pub struct Times(Vec<(&'static str, Duration)>);
 
 impl Times {
     /// Does `step`, and keeps how long that took.
-    pub fn of<T>(&mut self, name: &'static str, step: impl FnOnce() -> T) -> T {
+    pub fn measure<T>(&mut self, name: &'static str, step: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = step();
         self.0.push((name, began.elapsed()));

@@ -15,7 +15,7 @@ pub mod tidy;
 
 use self::rust_tests::{TestProgram, TestSelection};
 use crate::notes::Notes;
-use crate::steps::{Times, cargo, root, step};
+use crate::steps::{Times, cargo, step};
 use crate::{drivers, programs};
 
 /// What selects the same crates and features in every step.
@@ -31,15 +31,14 @@ pub fn all() -> Result<(), String> {
     let python = python::Environment::start();
     let (notes, mut times) = (Notes::new()?, Times::default());
     let passed = format_tidy_lints(&mut times)
-        .and_then(|()| times.of("documentation", documentation))
-        .and_then(|()| times.of("build", || rust_tests::build(&ALL)))
+        .and_then(|()| times.measure("documentation", documentation))
+        .and_then(|()| times.measure("build", || rust_tests::build(&ALL)))
         .and_then(|built| {
-            times.of("waiting for packages", || programs.finish());
-            times.of("lints of drivers", || drivers::lint(&notes))?;
-            times.of("tests", || rust_tests::run(&built, EVERY, &notes))
+            times.measure("waiting for packages", || programs.finish());
+            times.measure("lints of drivers", || drivers::lint(&notes))?;
+            times.measure("tests", || rust_tests::run(&built, EVERY, &notes))
         })
-        .and_then(|()| times.of("Python package", || python.check(&notes)))
-        .and_then(|()| times.of("the ring under loom", ring_under_loom));
+        .and_then(|()| times.measure("Python package", || python.check(&notes)));
     notes.print();
     times.print();
     passed
@@ -51,22 +50,12 @@ fn documentation() -> Result<(), String> {
     step("documentation", doc.args(ALL).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The ring's own tests with loom's atomics, under every interleaving. Nothing but the ring can be built with these.
-fn ring_under_loom() -> Result<(), String> {
-    step(
-        "the ring under every interleaving (loom)",
-        cargo(&["test", "--package", "sys", "--profile", "loom", "--lib", "ring"])
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("CARGO_TARGET_DIR", root().join("target/loom")),
-    )
-}
-
 /// Whether `--quick` has this test: those of the libraries, the golden transcripts, bad input, and the conformance suite of [`FEW`].
 fn is_quick(program: &TestProgram, name: &str) -> bool {
     match program.selected_by.as_str() {
         "--test all" => name.starts_with("cli::"),
         "--test conformance" => true,
-        selected_by => !selected_by.starts_with("--test"),
+        selected_by => !selected_by.starts_with("--test") && !name.contains("::under_loom::"),
     }
 }
 
@@ -82,8 +71,8 @@ of the binary; deaths of processes; pages in a browser; the ring under loom; the
 pub fn quick() -> Result<(), String> {
     let (notes, mut times) = (Notes::new()?, Times::default());
     let passed = format_tidy_lints(&mut times)
-        .and_then(|()| times.of("build", || rust_tests::build(&ALL)))
-        .and_then(|built| times.of("tests", || rust_tests::run(&built, QUICK, &notes)));
+        .and_then(|()| times.measure("build", || rust_tests::build(&ALL)))
+        .and_then(|built| times.measure("tests", || rust_tests::run(&built, QUICK, &notes)));
     notes.print();
     times.print();
     println!("{LEFT_OUT}");
@@ -91,13 +80,13 @@ pub fn quick() -> Result<(), String> {
 }
 
 fn format_tidy_lints(times: &mut Times) -> Result<(), String> {
-    times.of("format", || step("format", &mut cargo(&["fmt", "--all", "--check"])))?;
-    times.of("tidy", || {
+    times.measure("format", || step("format", &mut cargo(&["fmt", "--all", "--check"])))?;
+    times.measure("tidy", || {
         println!("== tidy");
         tidy::check()
     })?;
     let mut lints = cargo(&["clippy", "--all-targets"]);
     // The fuzzer itself, in C++, is not compiled: nothing is linked.
     lints.args(ALL).args(["--", "-D", "warnings"]).env("CUSTOM_LIBFUZZER_PATH", "/dev/null");
-    times.of("lints", || step("lints", &mut lints))
+    times.measure("lints", || step("lints", &mut lints))
 }

@@ -32,7 +32,7 @@ impl Alike {
     /// Those of `scenarios`, which are the same but for the mechanisms of flows. Alike are processes whose names differ in a number alone,
     /// that may run on the same CPUs and say nothing to each other, and flows between them whose names differ so, that have the same
     /// mechanism and come after alike flows. Not more than four of them stay apart.
-    pub fn of(scenarios: &[&Scenario]) -> Self {
+    pub fn from_scenarios(scenarios: &[&Scenario]) -> Self {
         let Some(first) = scenarios.first() else { return Self { flows: Vec::new(), processes: Vec::new() } };
         let processes = groups(first.processes.iter().map(|process| {
             let Process { name, cpus, roots, serves, recorded } = process;
@@ -108,10 +108,13 @@ impl Alike {
 
     /// What the groups did where the scenario did this.
     pub fn behaviour(&self, behaviour: &Behaviour) -> Behaviour {
-        let flows = self.flows.iter().map(|group| sum_of_rates(group.of(&behaviour.flows)));
+        let flows = self.flows.iter().map(|group| sum_of_rates(group.members_in(&behaviour.flows)));
         let processes = self.processes.iter().map(|group| ProcessBehaviour {
-            cpu: group.of(&behaviour.processes).map(|process| process.cpu).sum(),
-            switches_per_s: group.of(&behaviour.processes).map(|process| process.switches_per_s).sum(),
+            cpu: group.members_in(&behaviour.processes).map(|process| process.cpu).sum(),
+            switches_per_s: group
+                .members_in(&behaviour.processes)
+                .map(|process| process.switches_per_s)
+                .sum(),
         });
         Behaviour { flows: flows.collect(), processes: processes.collect() }
     }
@@ -124,7 +127,7 @@ impl Alike {
     /// What the flows of each group came to together.
     pub fn totals(&self, totals: &[FlowTotals]) -> Vec<FlowTotals> {
         let sum = |group: &Group| {
-            group.of(totals).fold(FlowTotals::default(), |mut sum, one| {
+            group.members_in(totals).fold(FlowTotals::default(), |mut sum, one| {
                 sum.messages += one.messages;
                 sum.bytes += one.bytes;
                 match (&mut sum.round_trips, one.round_trips) {
@@ -146,7 +149,7 @@ impl Alike {
     /// The slices in which processes of each group were elsewhere, together.
     pub fn elsewhere(&self, elsewhere: &[Elsewhere]) -> Vec<Elsewhere> {
         let sum = |group: &Group| {
-            group.of(elsewhere).fold(Elsewhere::default(), |mut sum, one| {
+            group.members_in(elsewhere).fold(Elsewhere::default(), |mut sum, one| {
                 sum.add(&one);
                 sum
             })
@@ -161,7 +164,7 @@ impl Group {
     }
 
     /// Its members of `all`.
-    fn of<'a, T: Clone>(&'a self, all: &'a [T]) -> impl Iterator<Item = T> + 'a {
+    fn members_in<'a, T: Clone>(&'a self, all: &'a [T]) -> impl Iterator<Item = T> + 'a {
         self.members.iter().filter_map(|at| all.get(*at).cloned())
     }
 }
@@ -320,7 +323,7 @@ mod tests {
     #[test]
     fn many_connections_of_one_kind_are_one_flow() {
         let scenario = connections(5);
-        let shown = Alike::of(&[&scenario]).scenario(&scenario);
+        let shown = Alike::from_scenarios(&[&scenario]).scenario(&scenario);
         assert_eq!(names(&shown), ["5 × a-b", "a-b-99"], "another mechanism is not like them");
         let recorded = shown.flows[0].recorded.as_ref().unwrap();
         assert_eq!((recorded.messages, recorded.per_s), (700, 700.0));
@@ -334,7 +337,7 @@ mod tests {
     #[test]
     fn a_few_are_shown_one_by_one() {
         let scenario = connections(4);
-        assert_eq!(Alike::of(&[&scenario]).scenario(&scenario), scenario);
+        assert_eq!(Alike::from_scenarios(&[&scenario]).scenario(&scenario), scenario);
     }
 
     #[test]
@@ -342,7 +345,7 @@ mod tests {
         let scenario = connections(6);
         let mut other = scenario.clone();
         other.flows[2].mechanism = other.flows[6].mechanism.clone();
-        let alike = Alike::of(&[&scenario, &other]);
+        let alike = Alike::from_scenarios(&[&scenario, &other]);
         assert_eq!(names(&alike.scenario(&other)), ["5 × a-b", "a-b-3", "a-b-99"]);
     }
 
@@ -353,7 +356,8 @@ mod tests {
         let mut flows = vec![flow(100.0, 30.0); 6];
         flows[1] = flow(300.0, 10.0);
         let processes = vec![ProcessBehaviour { cpu: 0.5, switches_per_s: 9.0 }; 2];
-        let shown = Alike::of(&[&scenario]).behaviour(&Behaviour { flows, processes: processes.clone() });
+        let shown =
+            Alike::from_scenarios(&[&scenario]).behaviour(&Behaviour { flows, processes: processes.clone() });
         assert_eq!(shown.flows[0], FlowBehaviour { per_s: 700.0, round_trip_ns: Some(15_000.0 / 700.0) });
         assert_eq!((shown.flows.len(), shown.processes), (2, processes));
     }
@@ -370,7 +374,7 @@ mod tests {
             );
         }
         let scenario = Scenario::parse(&text, CARDS).unwrap();
-        let shown = Alike::of(&[&scenario]).scenario(&scenario);
+        let shown = Alike::from_scenarios(&[&scenario]).scenario(&scenario);
         let processes: Vec<&str> = shown.processes.iter().map(|process| process.name.as_str()).collect();
         assert_eq!((processes, names(&shown)), (vec!["client", "7 × worker"], vec!["7 × work"]));
         assert_eq!((shown.flows[0].from, shown.flows[0].to), (0, 1));
@@ -387,7 +391,7 @@ mod tests {
             );
         }
         let scenario = Scenario::parse(&text, CARDS).unwrap();
-        assert_eq!(Alike::of(&[&scenario]).scenario(&scenario), scenario);
+        assert_eq!(Alike::from_scenarios(&[&scenario]).scenario(&scenario), scenario);
     }
 
     #[test]

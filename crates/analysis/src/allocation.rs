@@ -17,7 +17,7 @@ const FIRST_SLICES: u32 = 20;
 /// How many slices of `slice_cost_ns` a trial should have whose start costs `start_cost_ns`, by the variance between trials and
 /// within them of the logarithms of `samples`.
 pub fn slices_per_trial(start_cost_ns: f64, slice_cost_ns: f64, samples: &[Sample]) -> u32 {
-    let Some(Variances { between, within }) = Variances::of(samples) else { return FIRST_SLICES };
+    let Some(Variances { between, within }) = Variances::from_samples(samples) else { return FIRST_SLICES };
     let best = (start_cost_ns / slice_cost_ns * within / between).sqrt();
     // Where neither trials nor slices differ, one number is as good as another.
     if best.is_nan() {
@@ -37,7 +37,7 @@ struct Variances {
 
 impl Variances {
     /// `None` with fewer than two trials of two slices.
-    fn of(samples: &[Sample]) -> Option<Self> {
+    fn from_samples(samples: &[Sample]) -> Option<Self> {
         let mut trials: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for sample in samples {
             trials.entry(sample.trial).or_default().push(sample.iteration_ns().ln());

@@ -27,7 +27,7 @@ pub struct FullSpeed {
 
 impl FullSpeed {
     /// Of all samples of `results`.
-    pub fn of(results: &Results) -> Self {
+    pub fn from_results(results: &Results) -> Self {
         Self::of_records(results.records.iter().map(|record| (&record.case, record.samples.as_slice())))
     }
 

@@ -56,7 +56,7 @@ pub fn mean_over_trials(values: &[f64]) -> Option<MeanEstimate> {
         return None;
     }
     let interval = (values.len() >= FEWEST_TRIALS).then(|| {
-        let MeanError { mean, variance, degrees } = MeanError::of(values);
+        let MeanError { mean, variance, degrees } = MeanError::from_values(values);
         let half = student_quantile(TAIL, degrees) * variance.sqrt();
         (mean - half, mean + half)
     });
@@ -87,7 +87,7 @@ impl MeanError {
     }
 
     /// Of at least two values in the order of time, of which neighbours may have something in common.
-    fn of(values: &[f64]) -> Self {
+    fn from_values(values: &[f64]) -> Self {
         Self::without(0, values)
     }
 

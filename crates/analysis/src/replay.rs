@@ -98,7 +98,7 @@ pub struct RecordedBeside {
 
 impl ReplayPace {
     /// That of `flow` of `scenario`.
-    fn of(scenario: &Scenario, flow: &Flow) -> Self {
+    fn from_flow(scenario: &Scenario, flow: &Flow) -> Self {
         /// Less of the time between two messages is no pause.
         const LEAST: f64 = 0.01;
         let per_s = flow.recorded.as_ref().map(|recorded| recorded.per_s);
@@ -216,7 +216,7 @@ impl AnalysedReplay {
     }
 
     /// What the slices of `trials` and `totals` of `scenario` come to; its processes were moved as `elsewhere` says.
-    pub fn of(
+    pub fn from_trials(
         scenario: &Scenario,
         trials: &[Vec<Behaviour>],
         totals: &[FlowTotals],
@@ -243,7 +243,7 @@ impl AnalysedReplay {
                 median_ns: quantile(0.5),
                 p99_ns: quantile(0.99),
                 settings: total.settings.clone(),
-                pace: ReplayPace::of(scenario, described),
+                pace: ReplayPace::from_flow(scenario, described),
                 recorded: described.recorded.as_ref().map(|recorded| RecordedBeside::beside(recorded, per_s)),
             }
         };
@@ -272,7 +272,7 @@ impl AnalysedReplay {
 impl ReplayedBoth {
     /// How the slices of the trials `b` of the scenario that came to the second of `replays` differ from `a`, of the first. They were
     /// measured in the order a b b a, a b b a, …
-    pub fn of(replays: [AnalysedReplay; 2], [a, b]: [&[Vec<Behaviour>]; 2]) -> Self {
+    pub fn new(replays: [AnalysedReplay; 2], [a, b]: [&[Vec<Behaviour>]; 2]) -> Self {
         let [first, second] = &replays;
         let flow = |(at, of): (usize, &ReplayedFlow)| {
             let other = second.flows.iter().position(|flow| flow.name == of.name)?;
@@ -408,7 +408,7 @@ mod tests {
                  [[flow]]\nname = \"f\"\nfrom = \"b\"\nto = \"c\"\nmechanism = \"pipe\"\nsize = \"1\"\nreply = \"1\"\n{begin}\n{seen}"
             );
             let scenario = Scenario::parse(&text, CARDS).unwrap_or_else(|invalid| panic!("{invalid}"));
-            ReplayPace::of(&scenario, &scenario.flows[1])
+            ReplayPace::from_flow(&scenario, &scenario.flows[1])
         };
         let seen = "[flow.recorded]\nmessages = 9\nper_s = 10000.0\nclient_waited = 0.1\nserver_waited = 0.1\npartial_reads = 0.0";
         assert_eq!(pace("think_time = \"900ns\"", seen), ReplayPace::BackToBack);

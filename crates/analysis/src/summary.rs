@@ -275,7 +275,7 @@ pub fn recompute(results: &mut Results) {
     for record in &mut results.records {
         record.summary = summarise(&record.case, &record.samples, &model);
         let Some(summary) = &record.summary else { continue };
-        let precision = precision.of(&record.case).0;
+        let precision = precision.for_case(&record.case).0;
         record.warnings.retain(|warning| !warning.is_of_summary());
         record.warnings.splice(0..0, warnings(&record.case, summary, &record.settings, precision));
         let is_settled = stopping::is_settled(&record.samples, precision, || Some(summary.iteration_ns));
@@ -368,7 +368,7 @@ mod tests {
         (0..count).map(|n| testing::sample(n, 100.0 + 10.0 * f64::from(n * 4 % 9), Some(50.0))).collect()
     }
 
-    fn of(workload: Workload, samples: &[Sample]) -> Summary {
+    fn summary_of(workload: Workload, samples: &[Sample]) -> Summary {
         summarise_alone(&case(workload, 1000), samples).unwrap()
     }
 
@@ -387,11 +387,11 @@ mod tests {
         });
         samples[1].steps =
             Some(StepSamples { client: vec![step("close", &[5]), step("write", &[300])], server });
-        let steps = of(Workload::Latency, &samples).steps.unwrap();
+        let steps = summary_of(Workload::Latency, &samples).steps.unwrap();
         let client: Vec<_> = steps.client.iter().map(|s| (s.name.as_str(), s.count, s.median_ns)).collect();
         assert_eq!(client, [("write", 3, 200), ("close", 2, 5)]);
         assert!((steps.client[0].mean_ns - 200.0).abs() < 0.5);
-        assert_eq!((steps.server[0].count, of(Workload::Latency, &trials(2)).steps), (2, None));
+        assert_eq!((steps.server[0].count, summary_of(Workload::Latency, &trials(2)).steps), (2, None));
     }
 
     #[test]
@@ -399,18 +399,18 @@ mod tests {
         let with = |late_ns| {
             let schedule = Some(ScheduleSample { span_ns: 1e6, late_ns, backlog_slope: None });
             let samples: Vec<_> = trials(9).into_iter().map(|sample| Sample { schedule, ..sample }).collect();
-            of(Workload::Latency, &samples)
+            summary_of(Workload::Latency, &samples)
         };
         assert_eq!((with(0.0).achieved, with(0.0).missed()), (Some(1.0), None));
         assert_eq!(with(1e6).missed(), Some(0.5));
         // One iteration that is late is no queue.
         assert_eq!(with(1e4).missed(), None);
-        assert_eq!(of(Workload::Latency, &trials(9)).achieved, None);
+        assert_eq!(summary_of(Workload::Latency, &trials(9)).achieved, None);
     }
 
     #[test]
     fn times_and_multiples_are_middles_of_trials() {
-        let summary = of(Workload::Latency, &trials(9));
+        let summary = summary_of(Workload::Latency, &trials(9));
         assert_eq!((summary.trials, summary.iterations), (9, 9000));
         let (low, high) = summary.iteration_ns.interval.unwrap();
         let middle_ns = summary.iteration_ns.median;
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn few_trials_have_no_interval_and_are_not_settled() {
-        let summary = of(Workload::Latency, &trials(5));
+        let summary = summary_of(Workload::Latency, &trials(5));
         assert_eq!(summary.iteration_ns.interval, None);
         assert!(!settled(&summary, 1.0));
         let warnings = warnings(&case(Workload::Latency, 1), &summary, &[], 0.02);
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn a_rate_is_the_size_over_the_time_and_its_interval_is_in_order() {
         for workload in [Workload::Throughput, Workload::Transfer] {
-            let summary = of(workload, &trials(9));
+            let summary = summary_of(workload, &trials(9));
             let (rate, (low_ns, high_ns)) =
                 (summary.bytes_per_s.unwrap(), summary.iteration_ns.interval.unwrap());
             assert_eq!(rate.median, 1000.0 / summary.iteration_ns.median * 1e9);
@@ -456,8 +456,8 @@ mod tests {
     fn what_is_lost_is_no_part_of_the_rate() {
         let samples: Vec<Sample> =
             trials(9).into_iter().map(|sample| Sample { lost: Some(250), ..sample }).collect();
-        let summary = of(Workload::Throughput, &samples);
-        assert_eq!((summary.lost, of(Workload::Throughput, &trials(9)).lost), (Some(0.25), None));
+        let summary = summary_of(Workload::Throughput, &samples);
+        assert_eq!((summary.lost, summary_of(Workload::Throughput, &trials(9)).lost), (Some(0.25), None));
         let (low, high) = summary.lost_interval.unwrap();
         assert!((low - 0.25).abs() < 1e-9 && (high - 0.25).abs() < 1e-9);
         let rate = summary.bytes_per_s.unwrap().median;
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(fair.bytes_per_s.unwrap().median, 2.0 * 1000.0 / fair.iteration_ns.median * 1e9);
         let greedy = summary([1000, 0], Peers::FanIn(2)).fairness;
         assert_eq!(greedy, Some(Fairness { jain: 0.5, least: 0.0, most: 2.0 }));
-        assert_eq!(of(Workload::Latency, &trials(9)).fairness, None);
+        assert_eq!(summary_of(Workload::Latency, &trials(9)).fairness, None);
     }
 
     #[test]
@@ -488,7 +488,7 @@ mod tests {
                 Usage { cpu_ns, user_ns: 400, system_ns: cpu_ns - 400, minor_faults: 1, ..Usage::default() };
             sample.server = Some(Usage { cpu_ns: 6000, voluntary_switches: 1000, ..Usage::default() });
         }
-        let summary = of(Workload::Latency, &samples);
+        let summary = summary_of(Workload::Latency, &samples);
         assert_eq!(
             (summary.client.cpu_ns, summary.client.user_ns, summary.client.system_ns),
             (2.0, 0.4, 1.6)
@@ -496,7 +496,7 @@ mod tests {
         assert_eq!((summary.client.faults, summary.server.unwrap().cpu_ns), (0.001, 6.0));
         assert_eq!((summary.cpu_ns(), summary.switches()), (8.0, 1.0));
         samples.iter_mut().for_each(|sample| sample.server = None);
-        assert_eq!(of(Workload::Cost, &samples).cpu_ns(), 2.0);
+        assert_eq!(summary_of(Workload::Cost, &samples).cpu_ns(), 2.0);
     }
 
     #[test]
@@ -509,7 +509,7 @@ mod tests {
             sample.each =
                 Some(Each { mean_ns: 1.2 * sample.iteration_ns(), iterations: iterations.encode() });
         }
-        let summary = of(Workload::Latency, &samples);
+        let summary = summary_of(Workload::Latency, &samples);
         let quantiles = summary.quantiles.unwrap();
         assert_eq!((quantiles.p50_ns, quantiles.p90_ns), (100, 100));
         // 294 of 300 iterations take 100 ns, then two each take 1, 2 and 3 µs.
@@ -518,7 +518,8 @@ mod tests {
         assert_eq!(quantiles.p99_interval_ns, None);
         let mut many: Vec<Sample> = (0..8).flat_map(|_| samples.clone()).collect();
         many.iter_mut().zip(0..).for_each(|(sample, trial)| sample.trial = trial);
-        let (low_ns, high_ns) = of(Workload::Latency, &many).quantiles.unwrap().p99_interval_ns.unwrap();
+        let (low_ns, high_ns) =
+            summary_of(Workload::Latency, &many).quantiles.unwrap().p99_interval_ns.unwrap();
         assert!(low_ns <= quantiles.p99_ns && quantiles.p99_ns <= high_ns, "{low_ns} to {high_ns}");
         assert!(low_ns >= 100 && high_ns <= 3010, "{low_ns} to {high_ns}");
         let effect = summary.each_over_total.unwrap();
@@ -538,7 +539,7 @@ mod tests {
             )
         };
         let samples: Vec<Sample> = (0..30).map(sample).collect();
-        let summary = of(Workload::Throughput, &samples);
+        let summary = summary_of(Workload::Throughput, &samples);
         let stalls = summary.stalls.unwrap();
         assert!(stalls.slices == 10 && (stalls.longest_ns - 260e6).abs() < 1e5, "{stalls:?}");
         assert!(summary.iteration_ns.median < 1010.0, "{summary:?}");
@@ -553,7 +554,7 @@ mod tests {
         // What other work on the CPU takes is no stall, and slices that differ little need no total.
         let busy: Vec<Sample> =
             (0..30).map(|n| testing::sample(n, 1000.0 + f64::from(n % 3) * 100.0, None)).collect();
-        let summary = of(Workload::Throughput, &busy);
+        let summary = summary_of(Workload::Throughput, &busy);
         assert_eq!(summary.stalls, None);
         assert!(totals(&case(Workload::Throughput, 1000), &summary).is_none());
     }
@@ -563,7 +564,7 @@ mod tests {
         let samples: Vec<Sample> = (0..20)
             .map(|n| testing::sample(n, if n % 2 == 0 { 100.0 } else { 150.0 } + f64::from(n) * 0.01, None))
             .collect();
-        let summary = of(Workload::Latency, &samples);
+        let summary = summary_of(Workload::Latency, &samples);
         let modes = summary.modes.unwrap();
         assert!((modes.fast - 100.0).abs() < 1.0 && (modes.slow - 150.0).abs() < 1.0);
         assert_eq!(modes.fast_share, 0.5);

@@ -273,7 +273,7 @@ fn mean_log_of(start: &TriedStart, at: usize) -> Option<f64> {
 fn mean_ratio(logs: &[f64]) -> Option<MeanRatio> {
     let passes: Vec<Vec<QuadrupleRatio>> =
         logs.iter().map(|log| vec![QuadrupleRatio { log_ratio: *log, speed: None }]).collect();
-    MeanRatio::of(&passes)
+    MeanRatio::from_pairs(&passes)
 }
 
 fn estimate(mean: MeanRatio, level: f64) -> Estimate {

@@ -22,7 +22,7 @@ pub(crate) fn accept(at: &Answering, asked: &Asked<'_>, socket: CallersSocket, f
     let known = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let mut table = at.sockets.table();
     let is_exchanged = table.listener(socket.inode).is_some();
-    let of_unix = at.sockets.exchanges.of(&Source::UnixStream);
+    let of_unix = at.sockets.exchanges.for_source(&Source::UnixStream);
     let is_unix = !is_exchanged && of_unix.is_some() && source_of_unix(&socket) == Source::UnixStream;
     if !(is_exchanged || is_unix) {
         return Reply::Kernel;
@@ -147,7 +147,7 @@ fn give_unix(at: &Answering, asked: &Asked<'_>, waiting: &WaitingAccept, connect
     if let Err(errno) = tell(asked, &unix_bytes(name.as_ref())) {
         return Reply::Error(errno);
     }
-    apply(at.sockets.exchanges.of(&Source::UnixStream), connection);
+    apply(at.sockets.exchanges.for_source(&Source::UnixStream), connection);
     let closes = waiting.flags.contains(SocketFlags::CLOEXEC);
     // Where a signal came between, the connection is closed, as where who accepted it ends at once.
     let _ = at.listener.give_and_answer(asked.call.id, connection.as_fd(), closes);

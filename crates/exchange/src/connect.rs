@@ -32,7 +32,7 @@ pub(crate) fn connect(at: &Answering, asked: &Asked<'_>, socket: CallersSocket) 
     let bytes = asked.caller.read_address(address_at, length).unwrap_or_default();
     let Some(to) = address::read(&bytes) else {
         note_unix(&mut table, &socket);
-        apply(at.sockets.exchanges.of(&source_of_unix(&socket)), &socket, &mut table);
+        apply(at.sockets.exchanges.for_source(&source_of_unix(&socket)), &socket, &mut table);
         return Reply::Kernel;
     };
     if socket.is_udp() {

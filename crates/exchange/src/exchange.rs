@@ -192,7 +192,7 @@ impl ProgramExchanges {
     }
 
     /// The exchange of what has no ports.
-    pub(crate) fn of(&self, source: &Source) -> Option<&ProgramExchange> {
+    pub(crate) fn for_source(&self, source: &Source) -> Option<&ProgramExchange> {
         self.0.iter().find(|exchange| exchange.source == *source)
     }
 }

@@ -118,7 +118,7 @@ fn say(control: &OwnedFd, message: &Message) -> Result<(), Failure> {
     match send(control, message.to_string().as_bytes(), SendFlags::NOSIGNAL) {
         // Nobody is there to hear it.
         Ok(_) | Err(Errno::PIPE) => Ok(()),
-        Err(errno) => Err(Failure::of("send", SELF, errno)),
+        Err(errno) => Err(Failure::from_errno("send", SELF, errno)),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn bind(at: &Answering, asked: &Asked<'_>, socket: &CallersSocket) ->
         if socket.family == AddressFamily::UNIX && socket.kind == SocketType::DGRAM {
             table.observed.unix_dgram += 1;
         }
-        apply(at.sockets.exchanges.of(&source_of_unix(socket)), socket, &mut table);
+        apply(at.sockets.exchanges.for_source(&source_of_unix(socket)), socket, &mut table);
         return Reply::Kernel;
     };
     if socket.is_udp() {

@@ -14,7 +14,7 @@ use sys::Errno;
 /// pipe2(2) with these `flags`.
 pub(crate) fn pipe(at: &Answering, asked: &Asked<'_>, flags: u64) -> Reply {
     at.sockets.table().observed.pipes += 1;
-    let Some(exchange) = at.sockets.exchanges.of(&Source::Pipe) else { return Reply::Kernel };
+    let Some(exchange) = at.sockets.exchanges.for_source(&Source::Pipe) else { return Reply::Kernel };
     let flags = PipeFlags::from_bits_retain(flags as u32);
     // Packets and notifications are pipes' own.
     if !(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).contains(flags) {
@@ -65,7 +65,7 @@ pub(crate) fn socketpair(at: &Answering, asked: &Asked<'_>) -> Reply {
         Source::UnixStream => at.sockets.table().observed.unix_stream += 1,
         _ => at.sockets.table().observed.unix_dgram += 1,
     }
-    let Some(exchange) = at.sockets.exchanges.of(&source) else { return Reply::Kernel };
+    let Some(exchange) = at.sockets.exchanges.for_source(&source) else { return Reply::Kernel };
     let flags = SocketFlags::from_bits_retain(flags);
     let made =
         pair_of_sockets(AddressFamily::UNIX, SocketType::from_raw(kind), flags | SocketFlags::CLOEXEC, None);

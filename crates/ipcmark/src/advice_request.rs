@@ -114,7 +114,7 @@ fn typed(pattern: Pattern, arguments: &AdviseArguments) -> Result<Need, Invalid>
         rate,
         requirements: arguments.needs.clone(),
         objective: arguments.optimise.unwrap_or(pattern.objective()),
-        ..Need::of(pattern, size)
+        ..Need::new(pattern, size)
     })
 }
 
@@ -151,7 +151,7 @@ fn need_of(flow: &Flow, arguments: &AdviseArguments) -> Need {
         },
         requirements,
         objective: arguments.optimise.unwrap_or(pattern.objective()),
-        ..Need::of(pattern, flow.size.at(0.5))
+        ..Need::new(pattern, flow.size.at(0.5))
     }
 }
 
@@ -313,7 +313,7 @@ held_back = { share = 0.98, wait_ns = 40000000 }
             pattern in proptest::sample::select(Pattern::ALL.to_vec()),
             size in 1..(32_u64 << 20),
         ) {
-            let need = Need { requirements: wanted.clone(), ..Need::of(pattern, Size(size)) };
+            let need = Need { requirements: wanted.clone(), ..Need::new(pattern, Size(size)) };
             let (met, excluded) = candidates(&need, CARDS);
             prop_assert_eq!(met.len() + excluded.len(), CARDS.iter().filter(|card| is_offered(card)).count());
             for card in met {

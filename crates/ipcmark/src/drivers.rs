@@ -118,7 +118,7 @@ pub fn command_of(manifest: &Manifest, directory: &Path) -> Result<Via, Invalid>
         let file = if word == "." { directory.to_owned() } else { directory.join(&word) };
         if word == "." || file.is_file() { file.to_string_lossy().into_owned() } else { word }
     };
-    Via::of(words.into_iter().map(in_directory).collect())
+    Via::from_words(words.into_iter().map(in_directory).collect())
 }
 
 /// Makes the mechanisms that drivers have of their own known to the registry: those of all that come with the program or are built. What is wrong

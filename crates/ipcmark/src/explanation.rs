@@ -91,8 +91,10 @@ pub fn explain_cases(
         gathered.iter().filter_map(|gathered| explain(gathered, &records, observe::call_name)).collect();
     let size_curves = size_curves(cases, &records, &landmarks(host));
     // Files are made even if whoever reads the text closes it early, and the text is printed even if files cannot be made.
-    let analysed: Vec<AnalysedExplanation<'_>> =
-        explanations.iter().map(|one| AnalysedExplanation::of(one, observe::call_name)).collect();
+    let analysed: Vec<AnalysedExplanation<'_>> = explanations
+        .iter()
+        .map(|one| AnalysedExplanation::from_explanation(one, observe::call_name))
+        .collect();
     let made = explanation_files::make(&request.files, &request.answer.page, &analysed, &size_curves);
     let text = report::explanations(&analysed, &size_curves, &Style { detail: request.detail, ..style() });
     let document = serde_json::json!({ "explanations": explanations, "curves": size_curves });

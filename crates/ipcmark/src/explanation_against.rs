@@ -58,7 +58,7 @@ pub fn explain_pairs(
         let settings = dosed.iter().map(|dosed| dosed.settings.as_slice());
         let settings = missed_settings(cases.iter().map(|case| &case.spec).zip(settings));
         let difference = <[_; 2]>::try_from(sums).ok().and_then(|sums| {
-            ExplainedDifference::of(cases.clone(), other, settings, sums, observe::call_name)
+            ExplainedDifference::between(cases.clone(), other, settings, sums, observe::call_name)
         });
         match difference {
             Some(difference) => found.push(difference),

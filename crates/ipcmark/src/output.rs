@@ -58,7 +58,7 @@ pub fn write(writer: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
 
 /// Prints the study that `results` repeat in `format`.
 pub fn show_study(format: report::Format, results: &Results) -> Result<(), Error> {
-    let results = AnalysedResults::of(results);
+    let results = AnalysedResults::from_results(results);
     if results.study.is_none() {
         return Err(Invalid::new(
             "these results repeat no study",
@@ -71,7 +71,7 @@ pub fn show_study(format: report::Format, results: &Results) -> Result<(), Error
 
 /// Prints `results` as `request` says.
 pub fn show(request: &ShowRequest, results: &Results) -> Result<(), Error> {
-    let results = AnalysedResults::of(results);
+    let results = AnalysedResults::from_results(results);
     if request.study && request.format == report::Format::Table {
         return write(|out| request.format.write_study(&results, &style(), out));
     }

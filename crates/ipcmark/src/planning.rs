@@ -103,7 +103,7 @@ fn entry_of(spec: &Spec, drivers: &DriverSet) -> PlanEntry {
 /// between machines does not depend on this host's own loopback.
 fn entry_between(spec: &Spec, addresses: &ServerAddresses) -> PlanEntry {
     let entry = entry(spec);
-    let support = match (entry.card.reach, addresses.of(entry.card.reach)) {
+    let support = match (entry.card.reach, addresses.for_reach(entry.card.reach)) {
         (reach, Err(Invalid { problem, remedy })) if reach.leaves_the_machine() => {
             Support::No { reason: problem.clone(), remedy: remedy.clone() }
         }

@@ -43,18 +43,18 @@ impl RunRules {
 
     /// The model of what was taken.
     fn model(&self) -> Rc<RunModel> {
-        let fit = || Rc::new(RunModel::of(&self.slices.borrow()));
+        let fit = || Rc::new(RunModel::from_slices(&self.slices.borrow()));
         self.model.borrow_mut().get_or_insert_with(fit).clone()
     }
 
     /// Whether what is shown of `samples` of `case` is known well enough when the run is over.
     pub fn is_settled(&self, case: &Case, samples: &[Sample]) -> bool {
-        stopping::is_settled(samples, self.precision.of(case).0, || self.estimate(case))
+        stopping::is_settled(samples, self.precision.for_case(case).0, || self.estimate(case))
     }
 
     /// Whether it is known so well that the case needs no further slice, or has as many as a results file may have of a case.
     pub fn ends_early(&self, case: &Case, samples: &[Sample]) -> bool {
-        self.ends_early_at(self.precision.of(case), case, samples)
+        self.ends_early_at(self.precision.for_case(case), case, samples)
     }
 
     /// The same where `precision` is asked of the case.
@@ -99,7 +99,8 @@ impl RunRules {
             Some(achieved) if outcome != Outcome::Interrupted => Outcome::Missed { achieved },
             _ => outcome,
         };
-        let warnings = summary.as_ref().map(|s| warnings(&case, s, &settings, self.precision.of(&case).0));
+        let warnings =
+            summary.as_ref().map(|s| warnings(&case, s, &settings, self.precision.for_case(&case).0));
         let mut warnings = warnings.unwrap_or_default();
         if !elsewhere.is_nothing() {
             warnings.push(Warning::Elsewhere(elsewhere.clone()));
@@ -128,7 +129,7 @@ mod tests {
             trial: round,
             started_ns: u64::from(round) * 5_000_000_000,
             schedule: late_ns.map(|late_ns| ScheduleSample { span_ns: 1e6, late_ns, backlog_slope: None }),
-            ..Sample::of(10, 10.0 * iteration_ns, Usage::default(), None)
+            ..Sample::new(10, 10.0 * iteration_ns, Usage::default(), None)
         }
     }
 

@@ -58,7 +58,7 @@ fn connections(outcome: Option<RecorderOutcome>) -> Option<Vec<TriedConnection>>
     let Ok(scenario) = scenario_of(outcome.communication, "try", recorded, CARDS) else {
         return Some(Vec::new());
     };
-    let Scenario { flows, .. } = Alike::of(&[&scenario]).scenario(&scenario);
+    let Scenario { flows, .. } = Alike::from_scenarios(&[&scenario]).scenario(&scenario);
     let mut connections: Vec<TriedConnection> = flows.iter().filter_map(connection).collect();
     connections.sort_by(|a, b| b.per_s.total_cmp(&a.per_s));
     connections.truncate(MOST);

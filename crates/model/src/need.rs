@@ -220,7 +220,7 @@ impl Requirement {
 
 impl Need {
     /// A need without requirements, best in what the pattern is about.
-    pub fn of(pattern: Pattern, size: Size) -> Self {
+    pub fn new(pattern: Pattern, size: Size) -> Self {
         Self {
             pattern,
             size,
@@ -405,7 +405,7 @@ mod tests {
     };
 
     fn requiring(requirement: Requirement) -> Need {
-        Need { requirements: vec![requirement], ..Need::of(Pattern::RequestReply, Size(64)) }
+        Need { requirements: vec![requirement], ..Need::new(Pattern::RequestReply, Size(64)) }
     }
 
     #[test]
@@ -430,7 +430,7 @@ mod tests {
     fn the_pattern_and_the_size_exclude_what_cannot_carry_the_message() {
         let wake_up = Card { payload: Payload::None, ..RICH };
         let cause =
-            |pattern, size, card: &Card| Need::of(pattern, Size(size)).excludes(card).map(|e| e.cause);
+            |pattern, size, card: &Card| Need::new(pattern, Size(size)).excludes(card).map(|e| e.cause);
         assert_eq!(cause(Pattern::RequestReply, 1, &wake_up), Some(Cause::Pattern));
         assert_eq!(cause(Pattern::Stream, 1, &wake_up), Some(Cause::Pattern));
         assert_eq!(cause(Pattern::Signal, 1, &wake_up), None);
@@ -452,21 +452,21 @@ mod tests {
         let floor = Card { kind: CardKind::Floor, ..RICH };
         let null = Card { name: floor::NULL, ..RICH };
         let cards = [RICH, floor, null, Card { kind: CardKind::Operation, ..RICH }];
-        let (met, excluded) = candidates(&Need::of(Pattern::Stream, Size(1)), &cards);
+        let (met, excluded) = candidates(&Need::new(Pattern::Stream, Size(1)), &cards);
         assert_eq!((met.len(), excluded.len()), (1, 0));
     }
 
     #[test]
     fn a_need_that_contradicts_itself_is_refused() {
         let both = [Requirement::Connected, Requirement::Connectionless];
-        let plain = Need::of(Pattern::Signal, Size(1));
+        let plain = Need::new(Pattern::Signal, Size(1));
         for wrong in [
             Need { requirements: both.to_vec(), ..plain.clone() },
             Need { requirements: vec![Requirement::Poll], without: vec![Requirement::Poll], ..plain.clone() },
             Need { size: Size(0), ..plain.clone() },
             Need { size: Size(u64::MAX), ..plain.clone() },
             Need { objective: Objective::Throughput, ..plain.clone() },
-            Need { objective: Objective::Latency, ..Need::of(Pattern::Stream, Size(1)) },
+            Need { objective: Objective::Latency, ..Need::new(Pattern::Stream, Size(1)) },
         ] {
             wrong.check().unwrap_err();
         }
@@ -494,7 +494,7 @@ mod tests {
                 ..rich
             };
             let card = Card { semantics, fds: poor[6], hangup: poor[7], ..RICH };
-            let need = Need { requirements: wanted.clone(), ..Need::of(Pattern::RequestReply, Size(size)) };
+            let need = Need { requirements: wanted.clone(), ..Need::new(Pattern::RequestReply, Size(size)) };
             let all_met = wanted.iter().all(|requirement| requirement.is_met(&card, Size(size)));
             prop_assert_eq!(need.excludes(&card).is_none(), all_met);
         }

@@ -22,7 +22,7 @@ pub struct Precision {
 
 impl Precision {
     /// What is asked of `case`.
-    pub fn of(self, case: &Case) -> Percent {
+    pub fn for_case(self, case: &Case) -> Percent {
         match self.on_two_cpus {
             Some(on_two_cpus) if case.uses_two_cpus() => on_two_cpus,
             _ => self.least,
@@ -81,11 +81,11 @@ mod tests {
             ..floor::operation("pipe", 0)
         };
         let precision: Precision = "3%,5%".parse().unwrap();
-        assert_eq!(precision.of(&case(1, 1, Placement::SameCore)), Percent(0.03));
-        assert_eq!(precision.of(&case(1, 0, Placement::SameLlc)), Percent(0.05));
+        assert_eq!(precision.for_case(&case(1, 1, Placement::SameCore)), Percent(0.03));
+        assert_eq!(precision.for_case(&case(1, 0, Placement::SameLlc)), Percent(0.05));
         let unpinned = Case { placement: Placement::Unpinned, cpus: None, ..floor::operation("pipe", 0) };
-        assert_eq!(precision.of(&unpinned), Percent(0.05));
-        assert_eq!(Precision::from(Percent(0.02)).of(&unpinned), Percent(0.02));
+        assert_eq!(precision.for_case(&unpinned), Percent(0.05));
+        assert_eq!(Precision::from(Percent(0.02)).for_case(&unpinned), Percent(0.02));
     }
 
     #[test]

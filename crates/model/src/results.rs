@@ -53,7 +53,7 @@ pub fn parse(reader: impl BufRead, name: &str) -> Result<Results, Invalid> {
         end: None,
         notes: Vec::new(),
     };
-    let mut cases = Cases::of(&results.header);
+    let mut cases = Cases::from_header(&results.header);
     while let Some(line) = lines.next()? {
         match body(&line.bytes) {
             _ if results.end.is_some() => {
@@ -103,7 +103,7 @@ struct WaitingCase {
 }
 
 impl Cases {
-    fn of(header: &Header) -> Self {
+    fn from_header(header: &Header) -> Self {
         let places = header.plan.cases.iter().cloned().zip(0..);
         let waiting = header.plan.cases.iter().map(|_| WaitingCase::default());
         Self { place_of: places.collect(), waiting: waiting.collect(), line_of_record: HashMap::new() }

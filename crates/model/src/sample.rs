@@ -70,7 +70,7 @@ pub struct Sample {
 
 impl Sample {
     /// One of `iterations` that took `elapsed_ns`, in which the endpoints used so much. What else there is to say is for the caller.
-    pub fn of(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Usage>) -> Self {
+    pub fn new(iterations: u64, elapsed_ns: f64, client: Usage, server: Option<Usage>) -> Self {
         Self {
             trial: 0,
             round: 0,

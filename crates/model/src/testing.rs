@@ -68,7 +68,7 @@ pub fn sample(round: u32, iteration_ns: f64, floor_ns: Option<f64>) -> Sample {
         started_ns: u64::from(round) * 1_000_000,
         trial_iterations: 1200,
         floor_ns,
-        ..Sample::of(1000, iteration_ns * 1000.0, Usage::default(), Some(Usage::default()))
+        ..Sample::new(1000, iteration_ns * 1000.0, Usage::default(), Some(Usage::default()))
     }
 }
 

@@ -5,7 +5,8 @@
 
 use crate::clocks::{ClockReading, by_raw};
 use crate::cpu_programs::{
-    CpuProgram, CpuRecord, HEAD_WORDS, KernelTypes, OFF, RECORD_WORDS, RECORDS, SERVED_WORD, programs,
+    CpuProgram, CpuRecord, HEAD_WORDS, KernelTypes, NOT_RECORDED, RECORD_WORDS, RECORDS, SERVED_WORD,
+    programs,
 };
 use crate::tracefs::in_first_pid_namespace;
 use model::observation::{CpuEvent, CpuTrace, EventSet};
@@ -37,7 +38,7 @@ impl CpuPrograms {
         let types = TYPES.get_or_init(KernelTypes::read).as_ref().map_err(Clone::clone)?;
         let memory = |cpu: &u32| {
             let memory = BpfMemory::create(HEAD_WORDS + RECORDS * RECORD_WORDS)?;
-            memory.words()[0].store(OFF, Ordering::Relaxed);
+            memory.words()[0].store(NOT_RECORDED, Ordering::Relaxed);
             Ok((*cpu, memory))
         };
         let memories = cpus.iter().map(memory).collect::<Result<Vec<_>, Failure>>()?;
@@ -68,7 +69,8 @@ impl CpuPrograms {
     }
 
     pub(crate) fn end(&mut self) {
-        let written = self.memories.iter().map(|(_, memory)| memory.words()[0].swap(OFF, Ordering::AcqRel));
+        let written =
+            self.memories.iter().map(|(_, memory)| memory.words()[0].swap(NOT_RECORDED, Ordering::AcqRel));
         self.written = written.collect();
         self.ended = ClockReading::now();
     }
@@ -77,7 +79,7 @@ impl CpuPrograms {
     pub(crate) fn read(&self, trace: &mut CpuTrace) {
         for ((cpu, memory), written) in self.memories.iter().zip(&self.written) {
             // Never switched on: nothing was written.
-            let written = if *written >= OFF { 0 } else { *written };
+            let written = if *written >= NOT_RECORDED { 0 } else { *written };
             let recorded = usize::try_from(written).unwrap_or(RECORDS).min(RECORDS);
             trace.lost += written - recorded as u64;
             for record in memory.words()[HEAD_WORDS..].chunks_exact(RECORD_WORDS).take(recorded) {

@@ -24,7 +24,7 @@ pub(crate) const SERVED_WORD: usize = 1;
 const SERVED: i16 = SERVED_WORD as i16 * 8;
 const ONE_SERVED: i32 = 0x1_0000;
 /// What that is while nothing is to be recorded.
-pub(crate) const OFF: u64 = 1 << 62;
+pub(crate) const NOT_RECORDED: u64 = 1 << 62;
 /// How many threads' numbers a program may have in it: it compares one after the other.
 const MOST_THREADS: usize = 64;
 /// The interrupts between CPUs and of the local timer, which x86 does not report as `irq_handler`.

@@ -58,12 +58,12 @@ pub(crate) fn sources(set: EventSet, tracefs: &Tracefs) -> Result<Vec<Source>, F
                 next_name: switch.field("next_comm")?,
             };
             // Of all threads: who has the CPU while an endpoint waits for it is to be known.
-            Ok(vec![Source::of(switch, &[], form)?])
+            Ok(vec![Source::opened(switch, &[], form)?])
         }
         EventSet::WakeUps => {
             let waking = tracepoint("sched/sched_waking")?;
             let form = Form::Waking { woken: waking.field("pid")?, flags: waking.field("common_flags")? };
-            Ok(vec![Source::of(waking, &["pid"], form)?])
+            Ok(vec![Source::opened(waking, &["pid"], form)?])
         }
         EventSet::Calls => {
             let enter = tracepoint("raw_syscalls/sys_enter")?;
@@ -71,7 +71,7 @@ pub(crate) fn sources(set: EventSet, tracefs: &Tracefs) -> Result<Vec<Source>, F
             let enters = Form::Enter { number: enter.field("id")?, arguments: enter.field("args")? };
             let exits = Form::Exit { number: exit.field("id")?, value: exit.field("ret")? };
             let of_endpoints = &["common_pid"];
-            Ok(vec![Source::of(enter, of_endpoints, enters)?, Source::of(exit, of_endpoints, exits)?])
+            Ok(vec![Source::opened(enter, of_endpoints, enters)?, Source::opened(exit, of_endpoints, exits)?])
         }
         EventSet::Interrupts => {
             let mut ends = vec![("irq/irq_handler_entry".to_owned(), "irq/irq_handler_exit".to_owned())];
@@ -81,24 +81,24 @@ pub(crate) fn sources(set: EventSet, tracefs: &Tracefs) -> Result<Vec<Source>, F
             let (entry, exit) = (tracepoint("irq/softirq_entry")?, tracepoint("irq/softirq_exit")?);
             let softirq = Form::SoftirqIn { vector: entry.field("vec")? };
             let mut sources =
-                vec![Source::of(entry, &[], softirq)?, Source::of(exit, &[], Form::SoftirqOut)?];
+                vec![Source::opened(entry, &[], softirq)?, Source::opened(exit, &[], Form::SoftirqOut)?];
             for (entry, exit) in ends {
-                sources.push(Source::of(tracepoint(&entry)?, &[], Form::InterruptIn)?);
-                sources.push(Source::of(tracepoint(&exit)?, &[], Form::InterruptOut)?);
+                sources.push(Source::opened(tracepoint(&entry)?, &[], Form::InterruptIn)?);
+                sources.push(Source::opened(tracepoint(&exit)?, &[], Form::InterruptOut)?);
             }
             Ok(sources)
         }
         EventSet::Idle => {
             let idle = tracepoint("power/cpu_idle")?;
             let form = Form::Idle { state: idle.field("state")? };
-            Ok(vec![Source::of(idle, &[], form)?])
+            Ok(vec![Source::opened(idle, &[], form)?])
         }
         EventSet::Faults => Ok(Vec::new()),
     }
 }
 
 impl Source {
-    fn of(
+    fn opened(
         tracepoint: Tracepoint,
         of_endpoints: &'static [&'static str],
         form: Form,
@@ -116,7 +116,7 @@ impl Source {
 
     /// What `fields`, a record of the tracepoint, says.
     pub(crate) fn read(&self, fields: &[u8]) -> Option<Said> {
-        let short = |field: &Field| u32::try_from(field.of(fields)).ok();
+        let short = |field: &Field| u32::try_from(field.read_from(fields)).ok();
         let tid = short(&self.tid)?;
         let mut name = None;
         let what = match &self.form {
@@ -124,23 +124,23 @@ impl Source {
                 CpuEventKind::Enter { number: short(number)?, first: arguments.element(fields, 0, 8) }
             }
             Form::Exit { number, value } => {
-                CpuEventKind::Exit { number: short(number)?, value: value.of(fields).cast_signed() }
+                CpuEventKind::Exit { number: short(number)?, value: value.read_from(fields).cast_signed() }
             }
             Form::Switch { state, next, next_name } => {
                 let next = short(next)?;
                 name = (next != 0).then_some((next, *next_name));
-                let preempted = tid != 0 && state.of(fields) & NOT_RUNNABLE == 0;
+                let preempted = tid != 0 && state.read_from(fields) & NOT_RUNNABLE == 0;
                 CpuEventKind::Switch { from: tid, to: Some(next), preempted }
             }
             Form::Waking { woken, flags } => CpuEventKind::Waking {
                 woken: short(woken)?,
-                by_interrupt: flags.of(fields) & IN_INTERRUPT != 0,
+                by_interrupt: flags.read_from(fields) & IN_INTERRUPT != 0,
             },
             Form::InterruptIn => CpuEventKind::InterruptIn,
             Form::InterruptOut => CpuEventKind::InterruptOut,
             Form::SoftirqIn { vector } => CpuEventKind::SoftirqIn { vector: short(vector)? },
             Form::SoftirqOut => CpuEventKind::SoftirqOut,
-            Form::Idle { state } if state.of(fields) == IDLE_ENDS => CpuEventKind::IdleOut,
+            Form::Idle { state } if state.read_from(fields) == IDLE_ENDS => CpuEventKind::IdleOut,
             Form::Idle { .. } => CpuEventKind::IdleIn,
         };
         Some(Said { tid, what, name })

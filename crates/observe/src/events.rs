@@ -169,7 +169,7 @@ impl ProbeInstrument for Recorder {
 impl Form {
     /// EventKind a record says, from the fields of its tracepoint, or the address that it is about.
     fn what(&self, fields: &[u8], address: u64) -> Option<EventKind> {
-        let short = |field: &Field| u32::try_from(field.of(fields)).ok();
+        let short = |field: &Field| u32::try_from(field.read_from(fields)).ok();
         Some(match self {
             Form::Enter { number, arguments } => EventKind::Enter {
                 number: short(number)?,
@@ -177,11 +177,12 @@ impl Form {
                 third: arguments.element(fields, 2, 8),
             },
             Form::Exit { number, value } => {
-                EventKind::Exit { number: short(number)?, value: value.of(fields).cast_signed() }
+                EventKind::Exit { number: short(number)?, value: value.read_from(fields).cast_signed() }
             }
-            Form::Wakes { tid, flags } => {
-                EventKind::Wakes { tid: short(tid)?, by_interrupt: flags.of(fields) & IN_INTERRUPT != 0 }
-            }
+            Form::Wakes { tid, flags } => EventKind::Wakes {
+                tid: short(tid)?,
+                by_interrupt: flags.read_from(fields) & IN_INTERRUPT != 0,
+            },
             Form::PageFault { major } => EventKind::PageFault { address, major: *major, mapping: 0 },
             Form::Switch => return None,
         })

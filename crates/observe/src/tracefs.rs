@@ -82,7 +82,7 @@ impl Tracepoint {
 
 impl Field {
     /// Its value in `record`, without its sign; 0 if the record ends before.
-    pub(crate) fn of(self, record: &[u8]) -> u64 {
+    pub(crate) fn read_from(self, record: &[u8]) -> u64 {
         self.element(record, 0, self.size)
     }
 
@@ -162,13 +162,13 @@ mod tests {
         record[2] = 8;
         record[8] = 7;
         record[32] = 5;
-        assert_eq!((fields["common_flags"].of(&record), fields["id"].of(&record)), (8, 7));
+        assert_eq!((fields["common_flags"].read_from(&record), fields["id"].read_from(&record)), (8, 7));
         assert_eq!(fields["args"].element(&record, 2, 8), 5);
     }
 
     #[test]
     fn a_record_that_is_too_short_says_nothing() {
-        assert_eq!(Field { offset: 16, size: 8 }.of(&[1; 20]), 0);
+        assert_eq!(Field { offset: 16, size: 8 }.read_from(&[1; 20]), 0);
         assert_eq!(Field { offset: 16, size: 8 }.text(b"too short"), "");
     }
 
@@ -183,7 +183,7 @@ mod tests {
         #[test]
         fn no_text_and_no_record_panics(text in ".{0,80}", record: Vec<u8>) {
             for line in [text.clone(), format!("field:{text};offset:{};size:{};", usize::MAX, usize::MAX)] {
-                fields(&line).values().for_each(|field| assert!(field.of(&record) == 0 || !record.is_empty()));
+                fields(&line).values().for_each(|field| assert!(field.read_from(&record) == 0 || !record.is_empty()));
             }
         }
     }

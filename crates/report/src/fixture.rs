@@ -177,7 +177,7 @@ fn record(Measurement { case, iteration_ns, floor_ns, server, each }: Measuremen
         // What a wake-up takes there and back, in the stead of a cache line.
         wake_floor_ns: floor_ns.filter(|_| wakes).map(|floor| floor + 20_000.0 - 142.0),
         each: each.then(|| timed(ns * 1.012)),
-        ..Sample::of(ITERATIONS, ns * ITERATIONS as f64, usage(ns), server.then(|| usage(ns)))
+        ..Sample::new(ITERATIONS, ns * ITERATIONS as f64, usage(ns), server.then(|| usage(ns)))
     };
     let samples: Vec<Sample> = (0..).zip(iteration_ns).map(sample).collect();
     let summary = summary::summarise_alone(&case, &samples).unwrap();

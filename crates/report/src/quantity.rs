@@ -107,7 +107,7 @@ pub(crate) enum RateUnit {
 
 impl RateUnit {
     /// That in which the rate `most` is written.
-    pub(crate) fn of(most: f64) -> Self {
+    pub(crate) fn for_most(most: f64) -> Self {
         match most {
             most if most < 999.5e3 => RateUnit::Kilo,
             most if most < 999.5e6 => RateUnit::Mega,

@@ -41,7 +41,7 @@ fn micros(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use std::time::{Duration, SystemTime};

@@ -26,7 +26,7 @@ impl Mapping {
         };
         let base =
             base.map(|base| NonNull::new(base.cast())).or_fail("mmap", format!("{len_bytes} bytes"))?;
-        let base = base.ok_or_else(|| Failure::of("mmap", "memory at address 0", Errno::FAULT))?;
+        let base = base.ok_or_else(|| Failure::from_errno("mmap", "memory at address 0", Errno::FAULT))?;
         Ok(Self { base, len_bytes })
     }
 

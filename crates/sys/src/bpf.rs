@@ -525,7 +525,7 @@ pub(crate) fn refused(what: &str, errno: Errno, log: &str) -> Failure {
     Failure::new("bpf", what, errno.to_string(), next)
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

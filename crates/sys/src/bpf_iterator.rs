@@ -33,7 +33,7 @@ pub struct BpfIterator {
 
 impl BpfIterator {
     /// Has `program`, which is for an iterator, run for each of what the kernel goes through, whenever that is asked for.
-    pub fn of(program: &BpfProgram) -> Result<Self, Failure> {
+    pub fn from_program(program: &BpfProgram) -> Result<Self, Failure> {
         let prog_fd = program.as_fd().as_raw_fd().cast_unsigned();
         let attributes = LinkAttributes { prog_fd, attach_type: TRACE_ITERATOR, ..LinkAttributes::default() };
         // SAFETY: the attributes are those of this command, and name no memory.

@@ -265,7 +265,7 @@ fn address(code: &mut Assembler, to: Register, at: i16) {
     code.add(to, i32::from(at));
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 #[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;

@@ -31,7 +31,7 @@ fn now_ns() -> u128 {
     now.tv_sec as u128 * 1_000_000_000 + now.tv_nsec as u128
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

@@ -56,7 +56,7 @@ fn at_number(
     work(at.as_fd())
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use rustix::event::Timespec;

@@ -39,7 +39,7 @@ impl Failure {
     }
 
     /// The failure of `operation` on `object` with `errno`.
-    pub fn of(operation: &str, object: impl Display, errno: Errno) -> Self {
+    pub fn from_errno(operation: &str, object: impl Display, errno: Errno) -> Self {
         let failure = Self::new(operation, object, errno.to_string(), "");
         Self { errno: Some(errno), next: next_step(errno, &failure.object).to_owned(), ..failure }
     }
@@ -47,7 +47,7 @@ impl Failure {
     /// The failure of `operation` on `object` with `error`.
     pub fn from_io(operation: &str, object: impl Display, error: &std::io::Error) -> Self {
         match Errno::from_io_error(error) {
-            Some(errno) => Self::of(operation, object, errno),
+            Some(errno) => Self::from_errno(operation, object, errno),
             // It was not the kernel that answered.
             None => {
                 Self::new(operation, object, error.to_string(), "try again; if it stays so, report this bug")
@@ -130,7 +130,7 @@ pub trait OrFail<T> {
 
 impl<T> OrFail<T> for Result<T, Errno> {
     fn or_fail(self, operation: &str, object: impl Display) -> Result<T, Failure> {
-        self.map_err(|errno| Failure::of(operation, object, errno))
+        self.map_err(|errno| Failure::from_errno(operation, object, errno))
     }
 }
 
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn the_next_step_is_of_the_kernels_answer() {
-        let next = |errno| Failure::of("sendmsg", "a socket", errno).next;
+        let next = |errno| Failure::from_errno("sendmsg", "a socket", errno).next;
         // Of a file of anybody's the doctor knows nothing.
         assert!(!next(Errno::NOENT).contains("doctor"));
-        assert!(Failure::of("open", "/dev/ptmx", Errno::NOENT).next.contains("'ipcmark doctor'"));
+        assert!(Failure::from_errno("open", "/dev/ptmx", Errno::NOENT).next.contains("'ipcmark doctor'"));
         assert!(next(Errno::TOOMANYREFS).contains("ulimit -n"));
         // Who types 'ipcmark list' is told what is refused here: it must not tell them to type it.
         for errno in [Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS] {

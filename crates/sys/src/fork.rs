@@ -195,7 +195,7 @@ impl Program {
     /// The program at `path`.
     pub fn at(path: &Path) -> Result<Self, Failure> {
         let name = CString::new(path.as_os_str().as_bytes());
-        name.map(Self).map_err(|_| Failure::of("spawn", path.display(), Errno::INVAL))
+        name.map(Self).map_err(|_| Failure::from_errno("spawn", path.display(), Errno::INVAL))
     }
 
     /// Runs it without arguments and environment, and awaits its end: posix_spawn(3) and waitpid(2).
@@ -228,7 +228,7 @@ impl Program {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use rustix::io::{read, write};

@@ -144,7 +144,7 @@ pub fn allows_two_queues(depth: u32, most_bytes: usize) -> Result<bool, Failure>
     match answer {
         Err(Errno::MFILE) => Ok(true),
         Err(Errno::INVAL | Errno::OVERFLOW) => Ok(false),
-        Err(errno) => Err(explained(with_limits(Failure::of("mq_open", "a queue", errno)))),
+        Err(errno) => Err(explained(with_limits(Failure::from_errno("mq_open", "a queue", errno)))),
         Ok(()) => unlink(&name).map(|()| true).or_fail("mq_unlink", &name),
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn unlink_own(name: &str) -> Result<(), Errno> {
     if is_ours { unlink(name) } else { Err(Errno::PERM) }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

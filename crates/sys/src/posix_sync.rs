@@ -200,7 +200,7 @@ impl Drop for CountGuard<'_> {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

@@ -56,7 +56,7 @@ pub fn run_on(cpus: &[u32]) -> Result<(), Failure> {
     }
     let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
     sched_setaffinity(None, &set).map_err(|errno| {
-        let failure = Failure::of("sched_setaffinity", format!("CPU {}", names.join(", ")), errno);
+        let failure = Failure::from_errno("sched_setaffinity", format!("CPU {}", names.join(", ")), errno);
         // The kernel says so where none of them is left.
         if errno == Errno::INVAL { Failure { next: NONE_IS_LEFT.to_owned(), ..failure } } else { failure }
     })

@@ -63,7 +63,7 @@ impl Drop for RecordLockGuard<'_> {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};

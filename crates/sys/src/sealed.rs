@@ -50,7 +50,7 @@ impl Drop for SealedMemory {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};

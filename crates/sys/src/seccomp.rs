@@ -197,7 +197,7 @@ fn status_field(name: &str) -> Option<String> {
     text.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};

@@ -60,7 +60,8 @@ pub fn keeps_rights() -> bool {
 pub fn listen_to(numbers: &[i64]) -> Result<Listener, Failure> {
     const OBJECT: &str = "the program's system calls";
     if !keeps_rights() {
-        set_no_new_privs(true).map_err(|errno| Failure::of("prctl(PR_SET_NO_NEW_PRIVS)", OBJECT, errno))?;
+        set_no_new_privs(true)
+            .map_err(|errno| Failure::from_errno("prctl(PR_SET_NO_NEW_PRIVS)", OBJECT, errno))?;
     }
     let mut instructions = filter(numbers);
     let program = libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_mut_ptr() };
@@ -76,9 +77,10 @@ pub fn listen_to(numbers: &[i64]) -> Result<Listener, Failure> {
     match listener {
         // SAFETY: the kernel has just made this descriptor, and nobody else has it.
         Ok(fd) => Ok(Listener(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })),
-        Err(errno) => {
-            Err(Failure { next: next_step(errno).to_owned(), ..Failure::of("seccomp", OBJECT, errno) })
-        }
+        Err(errno) => Err(Failure {
+            next: next_step(errno).to_owned(),
+            ..Failure::from_errno("seccomp", OBJECT, errno)
+        }),
     }
 }
 
@@ -255,7 +257,7 @@ impl AsFd for Listener {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

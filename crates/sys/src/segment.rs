@@ -163,14 +163,14 @@ impl Drop for MappedMemory {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use crate::name::ObjectName;
 
     /// Each source, and the name by which it can be found.
     fn sources(test: &str) -> [(SegmentSource, Option<ObjectName>); 3] {
-        let key = SysvKey::of((std::process::id(), test));
+        let key = SysvKey::hashed((std::process::id(), test));
         let name = format!("/ipcmark-test-{}-{test}", std::process::id());
         [
             (SegmentSource::Memfd, None),

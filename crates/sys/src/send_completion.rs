@@ -87,7 +87,7 @@ pub fn next_completion(socket: impl AsFd) -> Result<Option<SendCompletion>, Errn
     Ok(Some(SendCompletion { first: error.ee_info, last: error.ee_data, copied }))
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 #[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;

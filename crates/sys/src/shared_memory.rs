@@ -260,7 +260,7 @@ fn page_bytes(fd: &impl AsFd) -> Result<usize, Failure> {
     Ok(usize::try_from(bytes).unwrap_or(0).max(1))
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering;

@@ -235,7 +235,7 @@ fn handed_over(number: u64) -> u64 {
     (number + 1) << 32
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 #[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use super::*;

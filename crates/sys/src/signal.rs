@@ -153,7 +153,9 @@ fn block(signal: Signal) -> Result<libc::sigset_t, Failure> {
     match error {
         // SAFETY: the call succeeded and so wrote the set.
         0 => Ok(unsafe { before.assume_init() }),
-        error => Err(Failure::of("pthread_sigmask", "the wake-up signal", Errno::from_raw_os_error(error))),
+        error => {
+            Err(Failure::from_errno("pthread_sigmask", "the wake-up signal", Errno::from_raw_os_error(error)))
+        }
     }
 }
 
@@ -255,7 +257,7 @@ pub fn descriptor(signal: Signal) -> Result<OwnedFd, Failure> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

@@ -105,7 +105,7 @@ fn print_ratio(case: &Case, sources: [&dyn Trials; 2]) -> Result<(), String> {
 
 fn compared(pair: &CasePair) -> PairedComparison {
     let [a, b] = &pair.samples;
-    let ratios = PairedRatios::of(pair.cases[1].key(), pair.cases.each_ref(), [a, b]);
+    let ratios = PairedRatios::new(pair.cases[1].key(), pair.cases.each_ref(), [a, b]);
     let elapsed_ns = TIME.as_nanos() as f64;
     let mut compared = compare_paired(&[ratios], elapsed_ns, ComparisonOptions::interleaved());
     compared.remove(0)

@@ -112,7 +112,7 @@ fn remote(hosts: &Namespaces) -> Result<Remote, String> {
     let programs = [own.to_string_lossy().into_owned()];
     let reach = |side: usize| {
         let words = hosts.inside(side).map(str::to_owned).to_vec();
-        let via = Via::of(words).map_err(|invalid| invalid.to_string())?;
+        let via = Via::from_words(words).map_err(|invalid| invalid.to_string())?;
         let host = RemoteHost::reach(&via, &programs, REACHED_WITHIN, None, &AtomicBool::new(false));
         host.map_err(|invalid| invalid.to_string())
     };

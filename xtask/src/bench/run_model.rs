@@ -72,7 +72,7 @@ fn read(file: &str) -> Result<Run, String> {
         parse(BufReader::new(open), file)
     };
     let results = parsed.map_err(|invalid| invalid.to_string())?;
-    let slices = RunSlices::of(results.records.iter().map(|r| (&r.case, r.samples.as_slice())));
+    let slices = RunSlices::from_records(results.records.iter().map(|r| (&r.case, r.samples.as_slice())));
     Ok(Run { results, slices })
 }
 

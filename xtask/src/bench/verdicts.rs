@@ -52,7 +52,7 @@ pub fn same(arguments: &[&str]) -> Result<(), String> {
             let verdicts = ipcmark.compare_runs(&(run - 1).to_string(), &run.to_string())?;
             for Place { placement, .. } in PLACES {
                 let placed = verdicts.iter().filter(|verdict| verdict.name.ends_with(placement));
-                println!("run {run} and the one before, {placement}: {}", Counts::of(placed));
+                println!("run {run} and the one before, {placement}: {}", Counts::from_verdicts(placed));
             }
             verdicts
                 .iter()
@@ -65,7 +65,7 @@ pub fn same(arguments: &[&str]) -> Result<(), String> {
         for mechanism in (0..runs).flat_map(|_| MECHANISMS) {
             verdicts.extend(ipcmark.compare(mechanism, placement, seconds, &["--precision", interleaved])?);
         }
-        println!("{placement}, each with itself, within {interleaved}: {}", Counts::of(&verdicts));
+        println!("{placement}, each with itself, within {interleaved}: {}", Counts::from_verdicts(&verdicts));
         verdicts.iter().for_each(|verdict| println!("  {verdict}"));
     }
     Ok(())
@@ -102,7 +102,10 @@ pub fn power(arguments: &[&str]) -> Result<(), String> {
                     &["--inject", interleaved],
                 )?);
             }
-            println!("{placement}, {interleaved} injected, interleaved: {}", Counts::of(&verdicts));
+            println!(
+                "{placement}, {interleaved} injected, interleaved: {}",
+                Counts::from_verdicts(&verdicts)
+            );
             by_mechanism(&verdicts, repetitions);
         }
         if wanted(BETWEEN_RUNS, &[INTERLEAVED]) {
@@ -111,7 +114,7 @@ pub fn power(arguments: &[&str]) -> Result<(), String> {
                 let names = ["without", "with"].map(|delay| format!("{placement}-{repetition}-{delay}"));
                 verdicts.extend(ipcmark.two_runs(placement, seconds, between_runs, &names)?);
             }
-            println!("{placement}, {between_runs} injected, two runs: {}", Counts::of(&verdicts));
+            println!("{placement}, {between_runs} injected, two runs: {}", Counts::from_verdicts(&verdicts));
             by_mechanism(&verdicts, repetitions);
         }
     }
@@ -142,7 +145,7 @@ struct Verdict {
 
 impl Verdict {
     /// Of the JSON of a case, or of an interleaved pair, that has its name in `name` and its ratio at the pointer `ratio`.
-    fn of(case: &Value, name: &str, ratio: &str) -> Result<Self, String> {
+    fn from_case(case: &Value, name: &str, ratio: &str) -> Result<Self, String> {
         let text = |key: &str| {
             let text = case[key].as_str().ok_or_else(|| format!("ipcmark said no '{key}': {case}"))?;
             Ok::<String, String>(text.to_owned())
@@ -179,7 +182,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Self {
+    fn from_verdicts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Self {
         let verdicts: Vec<&str> = verdicts.into_iter().map(|one| one.verdict.as_str()).collect();
         let count = |verdict: &str| verdicts.iter().filter(|one| **one == verdict).count();
         Self {
@@ -210,7 +213,7 @@ impl Ipcmark {
             self.said_by(command.arg("compare").arg(self.file(a)).arg(self.file(b)).arg("--format=json"))?;
         let comparison: Value = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
         let cases = comparison["cases"].as_array().ok_or("ipcmark compared no cases")?;
-        cases.iter().map(|case| Verdict::of(case, "key", "/ratio/ratio")).collect()
+        cases.iter().map(|case| Verdict::from_case(case, "key", "/ratio/ratio")).collect()
     }
 
     /// The verdicts on a run of all mechanisms, and one with `inject` in each iteration, kept by these `names`.
@@ -255,7 +258,7 @@ impl Ipcmark {
         ]);
         let said = self.said_by(command.args(["--time", &time]).args(further))?;
         let pairs: Vec<Value> = serde_json::from_str(&said).map_err(|error| format!("{error}: {said}"))?;
-        pairs.iter().map(|pair| Verdict::of(pair, "name", "/ratio/median")).collect()
+        pairs.iter().map(|pair| Verdict::from_case(pair, "name", "/ratio/median")).collect()
     }
 }
 
@@ -269,15 +272,15 @@ mod tests {
         let case =
             |verdict: &str| json!({"key": "pipe latency 1", "verdict": verdict, "ratio": {"ratio": 1.25}});
         let verdicts: Vec<Verdict> = ["slower", "slower", "faster", "no-difference", "undecided"]
-            .map(|verdict| Verdict::of(&case(verdict), "key", "/ratio/ratio").unwrap())
+            .map(|verdict| Verdict::from_case(&case(verdict), "key", "/ratio/ratio").unwrap())
             .into();
-        let counts = Counts::of(&verdicts).to_string();
+        let counts = Counts::from_verdicts(&verdicts).to_string();
         assert_eq!(counts, "1 faster, 2 slower, 1 no difference, 1 cannot tell, of 5");
         assert_eq!(
             (verdicts[0].ratio, verdicts[0].is_slower(), verdicts[3].is_different()),
             (Some(1.25), true, false)
         );
-        assert!(Verdict::of(&json!({"key": "pipe"}), "key", "/ratio").is_err());
+        assert!(Verdict::from_case(&json!({"key": "pipe"}), "key", "/ratio").is_err());
     }
 
     /// The names of verdicts are ipcmark's own.

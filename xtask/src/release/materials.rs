@@ -25,7 +25,7 @@ struct Crate {
 }
 
 /// Those of the binary for `triple`.
-pub fn of(triple: &str) -> Result<Materials, String> {
+pub fn listed(triple: &str) -> Result<Materials, String> {
     let crates = crates(triple)?;
     Ok(Materials { bill: bill(&crates), licences: licences(&crates) })
 }

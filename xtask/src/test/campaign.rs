@@ -1,7 +1,7 @@
 //! `cargo xtask campaign`: what would take too long for the tests. It prints one table for docs/lab/reliability.md.
 //!
 //! Processes are killed at random moments, with full disks, few descriptors and little memory in between, and links between two hosts
-//! are cut; every fuzz target, Miri and loom run where the toolchain has them, and where it has not, the table says so. Nothing here is a
+//! are cut; every fuzz target and Miri run where the toolchain has them, and where it has not, the table says so. Nothing here is a
 //! measurement.
 
 mod kills;
@@ -27,7 +27,7 @@ const LONGEST_EXECUTION_S: u64 = 10;
 const INSIDE: &str = "IPCMARK_CAMPAIGN_INSIDE";
 
 /// What a campaign consists of, by the names that the command line knows.
-const PARTS: [&str; 5] = ["loom", "miri", "kills", "hosts", "fuzz"];
+const PARTS: [&str; 4] = ["miri", "kills", "hosts", "fuzz"];
 
 /// Runs `parts` of the campaign, or all of it if none is named, for about `minutes`.
 pub fn run(minutes: &str, parts: &[&str]) -> Result<(), String> {
@@ -46,15 +46,12 @@ pub fn run(minutes: &str, parts: &[&str]) -> Result<(), String> {
     let rows = std::thread::scope(|scope| {
         let fuzzed = scope.spawn(|| if has("fuzz") { fuzzed(all) } else { Vec::new() });
         let mut rows = Vec::new();
-        if has("loom") {
-            rows.push(loom(share(20)));
-        }
         if has("miri") {
             rows.push(miri(share(20)));
         }
         // They stop when they are enough.
         if has("kills") {
-            rows.extend(kills::rows(share(40))?);
+            rows.extend(kills::rows(share(60))?);
         }
         if has("hosts") {
             rows.extend(two_hosts::rows(share(20)));
@@ -86,13 +83,6 @@ fn build() -> Result<(), String> {
         .status()
         .map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err("ipcmark does not build".to_owned()) }
-}
-
-/// The ring under every interleaving that loom finds.
-fn loom(limit: Duration) -> Row {
-    let mut command = cargo(&["test", "--package", "sys", "--profile", "loom", "--lib", "ring"]);
-    command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", crate::steps::target("loom"));
-    tests("loom over the ring", &mut command, limit)
 }
 
 /// The pure crates under Miri, which finds undefined behaviour.

@@ -4,14 +4,14 @@
 //! Which cards meet a need is in `model::need`. Nothing is measured here, and nothing is laid out.
 
 mod measured;
+mod ranking;
 mod recommend;
 mod sizes;
-mod told;
 
 pub use measured::{Measured, measured};
+pub use ranking::{CLOSE, are_told_apart, best_of, is_hopeless, is_surely_worse, over};
 pub use recommend::{CostOfAnother, Knob, Ranked, Recommendation, Standing, recommend};
 pub use sizes::{SizeChange, size_changes};
-pub use told::{CLOSE, are_told_apart, best_of, is_hopeless, is_surely_worse, over};
 
 #[cfg(test)]
 mod tests;

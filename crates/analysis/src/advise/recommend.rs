@@ -1,8 +1,8 @@
 //! The recommendation: the candidates in their order, and all that a reader needs to trust it or to take another.
 
 use super::measured::{Measured, cpu_ns, is_usable, measured, record_of};
+use super::ranking::{CLOSE, best_of, over};
 use super::sizes::{SizeChange, size_changes};
-use super::told::{CLOSE, best_of, over};
 use crate::missed_settings::{MissedSetting, missed_in_records};
 use model::estimate::Estimate;
 use model::need::{Cause, Exclusion, Need, Objective, Pattern};

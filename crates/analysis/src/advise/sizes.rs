@@ -1,7 +1,7 @@
 //! At which sizes another mechanism becomes the best.
 
 use super::measured::is_usable;
-use super::told::over;
+use super::ranking::over;
 use model::estimate::Estimate;
 use model::record::Record;
 use model::{Pace, Size, Spec, Workload};

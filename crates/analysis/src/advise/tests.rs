@@ -41,7 +41,7 @@ fn specs(names: &[&str]) -> Vec<Spec> {
 }
 
 fn need() -> Need {
-    Need::of(Pattern::RequestReply, SIZE)
+    Need::new(Pattern::RequestReply, SIZE)
 }
 
 fn estimate(median: f64, part: f64) -> Estimate {
@@ -149,7 +149,7 @@ fn who_cannot_hold_the_rate_is_excluded() {
     let stream = |name: &str, ns: f64| {
         measured_record(case(&Spec::plain(name), Workload::Throughput, SIZE), samples(ns, 1))
     };
-    let need = Need { rate: rate("1M"), ..Need::of(Pattern::Stream, SIZE) };
+    let need = Need { rate: rate("1M"), ..Need::new(Pattern::Stream, SIZE) };
     let records = [stream("fast", 700.0), stream("slow", 1500.0)];
     let advice = recommend(&need, "unpinned", &specs(&["fast", "slow"]), &records, Vec::new());
     assert_eq!((advice.ranked.len(), advice.excluded[0].cause), (1, Cause::Rate));

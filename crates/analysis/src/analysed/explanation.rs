@@ -27,7 +27,7 @@ pub struct TimeQuantiles {
 }
 
 impl TimeQuantiles {
-    fn of(times: &EncodedHistogram) -> Self {
+    fn from_times(times: &EncodedHistogram) -> Self {
         let times = times.decode();
         Self { median_ns: times.quantile_ns(0.5), p99_ns: times.quantile_ns(0.99) }
     }
@@ -35,21 +35,26 @@ impl TimeQuantiles {
 
 impl<'a> AnalysedExplanation<'a> {
     /// `explanation` with what is computed from it. `call_name` names a system call by its number.
-    pub fn of(explanation: &'a Explanation, call_name: impl Fn(u32) -> String) -> Self {
+    pub fn from_explanation(explanation: &'a Explanation, call_name: impl Fn(u32) -> String) -> Self {
         let calls = explanation.calls.as_ref().map(|(_, calls)| calls);
         let call_times = |end: usize| -> Vec<TimeQuantiles> {
-            calls.iter().flat_map(|calls| &calls[end]).map(|call| TimeQuantiles::of(&call.time)).collect()
+            calls
+                .iter()
+                .flat_map(|calls| &calls[end])
+                .map(|call| TimeQuantiles::from_times(&call.time))
+                .collect()
         };
         let wake_ups = |end: usize| {
             let schedule = explanation.schedule.as_ref()?;
-            schedule[end].wake_up.as_ref().map(TimeQuantiles::of)
+            schedule[end].wake_up.as_ref().map(TimeQuantiles::from_times)
         };
         let timeline = explanation.timeline.as_ref();
         Self {
             explanation,
             call_times: [0, 1].map(call_times),
             wake_ups: [0, 1].map(wake_ups),
-            timeline: timeline.map(|seen| AnalysedTimeline::of(seen, explanation.case.key(), call_name)),
+            timeline: timeline
+                .map(|seen| AnalysedTimeline::from_observation(seen, explanation.case.key(), call_name)),
         }
     }
 }

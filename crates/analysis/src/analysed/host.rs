@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_speed_of_each_cpu_is_told_in_the_order_of_time() {
         let results = results(1000);
-        let speeds = cpu_speeds(&results, &FullSpeed::of(&results));
+        let speeds = cpu_speeds(&results, &FullSpeed::from_results(&results));
         assert_eq!(speeds.iter().map(|speed| speed.cpu).collect::<Vec<_>>(), [0, 1]);
         let near = |speed: f64, wanted: f64| (speed / wanted - 1.0).abs() < 0.01;
         let spans = &speeds[0].spans;
@@ -156,18 +156,18 @@ mod tests {
     #[test]
     fn few_slices_are_all_there_and_of_many_some_from_the_whole_run() {
         let few = results(20);
-        let full_speed = FullSpeed::of(&few);
+        let full_speed = FullSpeed::from_results(&few);
         let slices = slices(&few.records[0], 1, &full_speed);
         assert_eq!(slices.len(), 20);
         assert!(slices.iter().take(10).all(|slice| slice.undisturbed && slice.iteration_ns == 1_000.0));
         assert!(slices.iter().skip(10).all(|slice| !slice.undisturbed && slice.speed < 0.51), "{slices:?}");
 
         let many = results(1001);
-        let slices = super::slices(&many.records[0], 1, &FullSpeed::of(&many));
+        let slices = super::slices(&many.records[0], 1, &FullSpeed::from_results(&many));
         assert!(slices.len() <= MOST_SLICES && slices.len() > MOST_SLICES / 2, "{}", slices.len());
         assert_eq!(slices[0].started_ns, 0);
         assert!(slices.last().is_some_and(|slice| slice.started_ns > 990_000_000), "{:?}", slices.last());
-        let beside_others = super::slices(&many.records[0], 10_000, &FullSpeed::of(&many));
+        let beside_others = super::slices(&many.records[0], 10_000, &FullSpeed::from_results(&many));
         assert!((10..=FEWEST_SLICES).contains(&beside_others.len()), "{}", beside_others.len());
     }
 
@@ -175,7 +175,7 @@ mod tests {
     fn without_readings_there_is_nothing_to_show() {
         let mut bare = results(5);
         bare.records[0].samples.iter_mut().for_each(|sample| sample.speed = None);
-        let full_speed = FullSpeed::of(&bare);
+        let full_speed = FullSpeed::from_results(&bare);
         assert!(cpu_speeds(&bare, &full_speed).is_empty());
         assert!(slices(&bare.records[0], 1, &full_speed).is_empty());
     }

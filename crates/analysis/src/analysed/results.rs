@@ -43,7 +43,7 @@ pub struct AnalysedResults<'a> {
 
 impl<'a> AnalysedResults<'a> {
     /// Computes everything that reports show of `results`.
-    pub fn of(results: &'a Results) -> Self {
+    pub fn from_results(results: &'a Results) -> Self {
         let model = RunModel::of_results(results);
         let full_speed = model.full_speed();
         let summary_of = |record: &Record| {
@@ -78,7 +78,7 @@ impl<'a> AnalysedResults<'a> {
         Self {
             results,
             leaders: leaders(&records, &model),
-            worth: RunWorth::of(results, &records),
+            worth: RunWorth::from_results(results, &records),
             records,
             instrument_effect: stats::median(&effects),
             cpu_speeds: cpu_speeds(results, full_speed),

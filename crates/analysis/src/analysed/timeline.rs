@@ -22,7 +22,11 @@ pub struct AnalysedTimeline<'a> {
 
 impl<'a> AnalysedTimeline<'a> {
     /// `observation` of the case with the key `case`. `call_name` names a system call by its number.
-    pub fn of(observation: &'a Observation, case: String, call_name: impl Fn(u32) -> String) -> Self {
+    pub fn from_observation(
+        observation: &'a Observation,
+        case: String,
+        call_name: impl Fn(u32) -> String,
+    ) -> Self {
         Self {
             case,
             tracks: tracks(observation, &call_name),
@@ -40,7 +44,7 @@ impl<'a> AnalysedTimeline<'a> {
             };
             let key = record.case.key();
             all.retain(|other| other.case != key);
-            all.push(Self::of(&kept.observation, key, |number| kept.call_name(number)));
+            all.push(Self::from_observation(&kept.observation, key, |number| kept.call_name(number)));
         }
         all
     }

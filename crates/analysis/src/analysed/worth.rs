@@ -37,20 +37,20 @@ pub struct MoreTime {
 
 impl RunWorth {
     /// Of `records`, which are those of `results`.
-    pub(super) fn of(results: &Results, records: &[AnalysedRecord<'_>]) -> Self {
+    pub(super) fn from_results(results: &Results, records: &[AnalysedRecord<'_>]) -> Self {
         let cases = || records.iter().filter(|analysed| !analysed.record.floor);
         let places: Vec<PlaceWorth> = [false, true]
             .into_iter()
             .filter_map(|on_two_cpus| {
                 let here = || cases().filter(|analysed| analysed.record.case.uses_two_cpus() == on_two_cpus);
                 let halves: Vec<f64> = here().filter_map(AnalysedRecord::half_width).collect();
-                let asked = results.header.settings.precision.of(&here().next()?.record.case).0;
+                let asked = results.header.settings.precision.for_case(&here().next()?.record.case).0;
                 Some(PlaceWorth { on_two_cpus, half_width: of_nearly_all(halves)?, asked })
             })
             .collect();
         let slower: Vec<f64> = cases().filter_map(AnalysedRecord::slower_as_found).collect();
         Self {
-            more: MoreTime::of(results.header.settings.time_ns, &places),
+            more: MoreTime::from_places(results.header.settings.time_ns, &places),
             places,
             slower: stats::median(&slower),
         }
@@ -72,7 +72,7 @@ fn of_nearly_all(mut halves: Vec<f64>) -> Option<f64> {
 impl MoreTime {
     /// The least of some times as long that gives what was asked for, or else the longest of them; `None` where `places` are known so well
     /// already.
-    fn of(time_ns: u64, places: &[PlaceWorth]) -> Option<Self> {
+    fn from_places(time_ns: u64, places: &[PlaceWorth]) -> Option<Self> {
         const TIMES: [u64; 3] = [2, 5, 10];
         let after = |times: u64| -> Vec<f64> {
             places.iter().map(|place| place.half_width / (times as f64).sqrt()).collect()

@@ -34,7 +34,7 @@ pub(super) struct CaseShifts<'a> {
 
 impl<'a> CaseShifts<'a> {
     /// `None` where a side has too few trials.
-    pub(super) fn of(
+    pub(super) fn from_pair(
         pair: &ChosenPair<'_>,
         beside_others: Option<Shift>,
         references: &[Reference<'a>],

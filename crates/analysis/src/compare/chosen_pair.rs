@@ -42,7 +42,7 @@ pub(super) fn side_models(sides: [&[Results]; 2]) -> [Vec<RunModel>; 2] {
 
 impl<'a> ChosenPair<'a> {
     /// Of the runs of `pair`, which have `models`.
-    pub(super) fn of(pair: &CasePair<'a>, models: &[Vec<RunModel>; 2]) -> Self {
+    pub(super) fn from_pair(pair: &CasePair<'a>, models: &[Vec<RunModel>; 2]) -> Self {
         let all = |runs: &CaseRuns<'a>| -> Vec<(usize, Vec<&'a Sample>)> {
             runs.records.iter().map(|(run, record)| (*run, record.samples.iter().collect())).collect()
         };

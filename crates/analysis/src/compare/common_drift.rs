@@ -40,7 +40,7 @@ fn of_run<'a>(cases: impl Iterator<Item = &'a Vec<TrialLog>>) -> Option<f64> {
     let logs = cases.map(|trials| trials.iter().map(|trial| (trial.started_ns, trial.log)).collect());
     let windows = by_window(logs);
     let windows: Vec<Window> =
-        windows.values().filter_map(|logs| Window::of(logs, FEWEST_IN_WINDOW)).collect();
+        windows.values().filter_map(|logs| Window::from_values(logs, FEWEST_IN_WINDOW)).collect();
     drift(&windows)
 }
 
@@ -56,7 +56,7 @@ struct Window {
 
 impl Window {
     /// Of `values`; `None` of fewer than `fewest`.
-    fn of(values: &[f64], fewest: usize) -> Option<Self> {
+    fn from_values(values: &[f64], fewest: usize) -> Option<Self> {
         let known = (values.len() >= fewest).then(|| stats::median(values)).flatten();
         let deviation = stats::deviation_of_most(values)?;
         known.map(|middle| Self { middle, deviation, values: values.len() as f64 })

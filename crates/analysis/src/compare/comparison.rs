@@ -23,15 +23,16 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let models = side_models([a, b]);
     let (floors, cases): (Vec<CasePair<'_>>, Vec<CasePair<'_>>) =
         pairs.into_iter().partition(CasePair::is_floor);
-    let references: Vec<Reference<'_>> = floors.iter().filter_map(Reference::of).collect();
-    let cases: Vec<ChosenPair<'_>> = cases.iter().map(|pair| ChosenPair::of(pair, &models)).collect();
-    let floors: Vec<ChosenPair<'_>> = floors.iter().map(|pair| ChosenPair::of(pair, &models)).collect();
+    let references: Vec<Reference<'_>> = floors.iter().filter_map(Reference::from_pair).collect();
+    let cases: Vec<ChosenPair<'_>> = cases.iter().map(|pair| ChosenPair::from_pair(pair, &models)).collect();
+    let floors: Vec<ChosenPair<'_>> =
+        floors.iter().map(|pair| ChosenPair::from_pair(pair, &models)).collect();
     let shifts_of = |pairs: &[ChosenPair<'_>]| -> Vec<Option<CaseShifts<'_>>> {
         let beside_others = shifts_beside_others(pairs, &models);
         pairs
             .iter()
             .zip(beside_others)
-            .map(|(pair, beside)| CaseShifts::of(pair, beside, &references))
+            .map(|(pair, beside)| CaseShifts::from_pair(pair, beside, &references))
             .collect()
     };
     let (of_cases, of_floors) = (shifts_of(&cases), shifts_of(&floors));
@@ -56,7 +57,7 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
     let floor_levels = levels_of(&floors, &of_floors, &judged_by_time, options);
     let moved = cases.iter().zip(&of_cases);
     let neighbours =
-        Neighbours::of(moved.filter_map(|(pair, shifts)| Some((pair.case, shifts.as_ref()?.time))));
+        Neighbours::from_times(moved.filter_map(|(pair, shifts)| Some((pair.case, shifts.as_ref()?.time))));
 
     let judged_case = |((pair, shifts), level): ((&ChosenPair<'_>, &Option<CaseShifts<'_>>), f64)| {
         judge_case(pair, shifts.as_ref(), &neighbours, caution(level))
@@ -72,7 +73,7 @@ pub fn compare(a: &[Results], b: &[Results], options: ComparisonOptions) -> Comp
         options,
         missed_in_a: missed(a),
         missed_in_b: missed(b),
-        run_deviation: RunDeviation::of(times, multiples),
+        run_deviation: RunDeviation::new(times, multiples),
         differences: differences(a, b),
         notes: notes(a, b, &cases),
         cases: cases.into_iter().map(|judged| judged.compared).collect(),

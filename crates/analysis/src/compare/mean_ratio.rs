@@ -39,7 +39,7 @@ impl MeanRatio {
     /// with the narrower interval is taken. Quadruples beyond Tukey's fences, of which one slice was interrupted, are left out.
     /// Simulated, to leave out each quadruple in which a reading changed is worse on a host that wanders fast, and about the same
     /// elsewhere. Where readings never change, the result is that without them.
-    pub(crate) fn of(pairs: &[Vec<QuadrupleRatio>]) -> Option<Self> {
+    pub(crate) fn from_pairs(pairs: &[Vec<QuadrupleRatio>]) -> Option<Self> {
         let pairs: Vec<&Vec<QuadrupleRatio>> = pairs.iter().filter(|pair| !pair.is_empty()).collect();
         if pairs.len() < FEWEST_TRIAL_PAIRS {
             return None;
@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn what_the_readings_explain_is_taken_out() {
-        let both = MeanRatio::of(&pairs(0.6, -0.2)).unwrap();
+        let both = MeanRatio::from_pairs(&pairs(0.6, -0.2)).unwrap();
         assert!((both.log - 0.1).abs() < 1e-5 && both.half(0.05) < 1e-4 && both.at_full_speed, "{both:?}");
-        let difference = MeanRatio::of(&pairs(0.6, 0.0)).unwrap();
+        let difference = MeanRatio::from_pairs(&pairs(0.6, 0.0)).unwrap();
         assert!((difference.log - 0.1).abs() < 1e-5 && difference.half(0.05) < 1e-4, "{difference:?}");
     }
 
@@ -233,7 +233,7 @@ mod tests {
                 .into_iter()
                 .map(|pair| pair.into_iter().map(|quadruple| QuadrupleRatio { speed, ..quadruple }).collect())
                 .collect();
-            let mean = MeanRatio::of(&pairs).unwrap();
+            let mean = MeanRatio::from_pairs(&pairs).unwrap();
             (mean.log, mean.half(0.05), mean.at_full_speed)
         };
         assert_eq!(with(None), with(Some(QuadrupleSpeed::default())));
@@ -242,13 +242,13 @@ mod tests {
     #[test]
     fn an_interrupted_slice_counts_for_nothing_and_too_few_trial_pairs_for_no_mean() {
         let mut pairs = pairs(0.6, 0.0);
-        let clean = MeanRatio::of(&pairs).unwrap().log;
+        let clean = MeanRatio::from_pairs(&pairs).unwrap().log;
         pairs[3][4].log_ratio += 5.0;
-        assert!((MeanRatio::of(&pairs).unwrap().log - clean).abs() < 1e-6);
-        assert!(MeanRatio::of(&pairs[..7]).is_none());
-        assert!(MeanRatio::of(&[]).is_none());
+        assert!((MeanRatio::from_pairs(&pairs).unwrap().log - clean).abs() < 1e-6);
+        assert!(MeanRatio::from_pairs(&pairs[..7]).is_none());
+        assert!(MeanRatio::from_pairs(&[]).is_none());
         pairs.truncate(7);
         pairs.push(Vec::new());
-        assert!(MeanRatio::of(&pairs).is_none(), "an empty trial pair is none");
+        assert!(MeanRatio::from_pairs(&pairs).is_none(), "an empty trial pair is none");
     }
 }

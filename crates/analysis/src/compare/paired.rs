@@ -38,7 +38,7 @@ pub struct PairedRatios {
 
 impl PairedRatios {
     /// Of the slices of both sides: [`Sample::trial`] is the number of the trial pair, [`Sample::round`] that of the quadruple.
-    pub fn of(name: String, cases: [&Case; 2], samples: [&[Sample]; 2]) -> Self {
+    pub fn new(name: String, cases: [&Case; 2], samples: [&[Sample]; 2]) -> Self {
         let times = |samples: &[Sample]| samples.iter().map(Sample::iteration_ns).collect::<Vec<_>>();
         Self {
             name,
@@ -128,7 +128,8 @@ pub fn compare_paired(
     elapsed_ns: f64,
     options: ComparisonOptions,
 ) -> Vec<PairedComparison> {
-    let means: Vec<Option<MeanRatio>> = pairs.iter().map(|pair| MeanRatio::of(&pair.trial_pairs)).collect();
+    let means: Vec<Option<MeanRatio>> =
+        pairs.iter().map(|pair| MeanRatio::from_pairs(&pair.trial_pairs)).collect();
     let cases: Vec<(&str, Option<f64>)> = pairs
         .iter()
         .zip(&means)
@@ -144,7 +145,7 @@ pub fn compare_paired(
 /// the pair's mechanism.
 pub fn is_paired_verdict_reached(pair: &PairedRatios, among: usize, options: ComparisonOptions) -> bool {
     let level = options.false_discoveries.0 / among.max(1) as f64;
-    MeanRatio::of(&pair.trial_pairs)
+    MeanRatio::from_pairs(&pair.trial_pairs)
         .is_some_and(|mean| verdict(mean, level, options) != ComparisonVerdict::Undecided)
 }
 
@@ -260,7 +261,7 @@ pub fn plan_paired(
     const LUCK: f64 = 0.1;
     let level = options.false_discoveries.0 / pilot.len().max(1) as f64;
     let planned = |pair: &PairedRatios| {
-        let mean = MeanRatio::of(&pair.trial_pairs);
+        let mean = MeanRatio::from_pairs(&pair.trial_pairs);
         let needs = |times: fn(MeanRatio) -> f64| {
             mean.map(|mean| mean.needed_pairs(find.0.ln_1p(), times(mean), level))
         };

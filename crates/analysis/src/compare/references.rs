@@ -19,7 +19,7 @@ pub(super) struct Reference<'a> {
 
 impl<'a> Reference<'a> {
     /// The floor of `pair`, if it is one that other cases can be measured against.
-    pub(super) fn of(pair: &CasePair<'a>) -> Option<Self> {
+    pub(super) fn from_pair(pair: &CasePair<'a>) -> Option<Self> {
         let by_round = |side: &super::pairing::CaseRuns<'a>| {
             let samples =
                 side.records.iter().flat_map(|(run, record)| record.samples.iter().map(|s| (*run, s)));
@@ -56,7 +56,7 @@ impl Neighbours {
     const FEWEST: usize = 3;
 
     /// Of the shifts of the times of all cases.
-    pub(super) fn of<'a>(times: impl Iterator<Item = (&'a Case, Shift)>) -> Self {
+    pub(super) fn from_times<'a>(times: impl Iterator<Item = (&'a Case, Shift)>) -> Self {
         let mut shifts: HashMap<(Workload, String), BTreeMap<String, Vec<f64>>> = HashMap::new();
         for (case, shift) in times {
             let mechanisms = shifts.entry(Self::place(case)).or_default();

@@ -92,7 +92,7 @@ pub struct RunDeviation {
 }
 
 impl RunDeviation {
-    pub(super) fn of(times: RunVariance, multiples: RunVariance) -> Self {
+    pub(super) fn new(times: RunVariance, multiples: RunVariance) -> Self {
         let percent = |runs: RunVariance| Percent(runs.variance.sqrt());
         Self { time: percent(times), adjusted: percent(multiples), source: times.source }
     }

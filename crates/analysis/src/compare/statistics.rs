@@ -66,7 +66,7 @@ impl std::ops::Add for Replicates {
 
 impl SideMean {
     /// Of what each run says; `None` of no run.
-    fn of(runs: &[MeanError]) -> Option<Self> {
+    fn from_runs(runs: &[MeanError]) -> Option<Self> {
         let count = runs.len() as f64;
         let sum = |of: &dyn Fn(&MeanError) -> f64| runs.iter().map(of).sum::<f64>();
         let means: Vec<f64> = runs.iter().map(|run| run.mean).collect();
@@ -108,7 +108,7 @@ impl Shift {
 
     /// Between what the runs of two sides say; `None` where no run of a side does.
     pub(super) fn between(a: &[MeanError], b: &[MeanError]) -> Option<Self> {
-        let (a, b) = (SideMean::of(a)?, SideMean::of(b)?);
+        let (a, b) = (SideMean::from_runs(a)?, SideMean::from_runs(b)?);
         Some(Self {
             log: b.mean - a.mean,
             variance: a.variance + b.variance,

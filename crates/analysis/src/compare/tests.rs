@@ -419,7 +419,7 @@ fn a_run_that_lacks_some_of_the_others_is_not_held_against_the_rest() {
     let (a, b) = runs.split_at(2);
     let models = chosen_pair::side_models([a, b]);
     let (pairs, ..) = pairing::pair(a, b);
-    let cases: Vec<_> = pairs.iter().map(|pair| chosen_pair::ChosenPair::of(pair, &models)).collect();
+    let cases: Vec<_> = pairs.iter().map(|pair| chosen_pair::ChosenPair::from_pair(pair, &models)).collect();
     let shift = references::shifts_beside_others(&cases, &models)[0].unwrap();
     assert!(shift.log.abs() < 0.1, "{}", shift.log);
 }

@@ -93,7 +93,7 @@ pub fn size_curves(cases: &[Case], records: &[Record], landmarks: &[Landmark]) -
 /// The knees of a curve that has `iteration_ns` of each trial at each size, in the order of sizes. `None` with too few sizes
 /// to tell. Values that have no logarithm are left out.
 pub fn knees(curve: &[(u64, Vec<f64>)], landmarks: &[Landmark]) -> Option<Vec<Knee>> {
-    let curve = Curve::of(curve);
+    let curve = Curve::from_curve(curve);
     Some(found(&curve, &Shapes::over(&curve.x)?, landmarks))
 }
 
@@ -119,7 +119,7 @@ struct Curve {
 }
 
 impl Curve {
-    fn of(curve: &[(u64, Vec<f64>)]) -> Self {
+    fn from_curve(curve: &[(u64, Vec<f64>)]) -> Self {
         let mut sizes: Vec<(u64, Vec<f64>)> = curve
             .iter()
             .map(|(bytes, iteration_ns)| {
@@ -174,7 +174,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(knees: Vec<usize>, x: &[f64]) -> Self {
+    fn from_knees(knees: Vec<usize>, x: &[f64]) -> Self {
         let constant = vec![1.0; x.len()];
         let bends = knees.iter().map(|knee| x.iter().map(|x_i| (x_i - x[*knee]).max(0.0)).collect());
         let mut basis: Vec<Vec<f64>> = Vec::new();
@@ -240,7 +240,7 @@ fn shapes(x: &[f64]) -> Vec<Shape> {
             .collect();
         all.extend(longer);
     }
-    all.into_iter().map(|knees| Shape::of(knees, x)).collect()
+    all.into_iter().map(|knees| Shape::from_knees(knees, x)).collect()
 }
 
 /// The least sum of squares that is left of `y` with each number of knees from 0 on.
@@ -373,11 +373,11 @@ mod tests {
             (doubling(21), 10, 0.02),
             (vec![1, 64, 100, 1024, 4096, 5000, 65_536, 1 << 20], 10, 0.05),
         ] {
-            let shapes = Shapes::over(&Curve::of(&curve(&sizes, 1, noise, 0, |_| 1.0)).x).unwrap();
+            let shapes = Shapes::over(&Curve::from_curve(&curve(&sizes, 1, noise, 0, |_| 1.0)).x).unwrap();
             let alarms = (0..TRIES).filter(|seed| {
                 let slope = *seed as f64 / TRIES as f64;
                 let line = curve(&sizes, trials, noise, *seed, |bytes| 1_000.0 * bytes.powf(slope));
-                !found(&Curve::of(&line), &shapes, &[]).is_empty()
+                !found(&Curve::from_curve(&line), &shapes, &[]).is_empty()
             });
             let alarms = alarms.count();
             assert!(alarms as f64 / (TRIES as f64) < 0.05, "{alarms} of {TRIES} with {} sizes", sizes.len());
@@ -392,7 +392,7 @@ mod tests {
             let planted = f64::from(1u32 << random.random_range(4..16)) * 1.3;
             let (slope, noise) = (random.random_range(0.5..1.2), random.random_range(0.001..0.03));
             let line = curve(&doubling(21), 10, noise, *seed, bent(planted, slope));
-            let found = found(&Curve::of(&line), &SHAPES, &[]);
+            let found = found(&Curve::from_curve(&line), &SHAPES, &[]);
             assert!(found[0].before.abs() < 0.1, "{found:?}");
             assert!((found[found.len() - 1].after - slope).abs() < 0.1, "{slope}: {found:?}");
             !found.iter().any(|knee| (knee.from_bytes as f64..=knee.until_bytes as f64).contains(&planted))

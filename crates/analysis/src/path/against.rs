@@ -64,7 +64,7 @@ pub struct ExplainedDifference {
 
 impl ExplainedDifference {
     /// Of `cases`, by the path of each; `None` where they have no round in common. `call` names a system call by its number.
-    pub fn of(
+    pub fn between(
         cases: [Case; 2],
         other_build: Option<&Path>,
         settings: Vec<MissedSetting>,

@@ -67,7 +67,7 @@ pub(super) fn recorded_sets(dose: &RecordedSets) -> Vec<EventSet> {
 impl DoseFit {
     /// The fit for `doses`, each once; `None` where they do not tell the costs. What is paid once is paid where some of `frequent` is
     /// recorded: other sets have no event in most iterations.
-    pub(super) fn of(doses: &[RecordedSets], frequent: &[EventSet]) -> Option<Self> {
+    pub(super) fn from_doses(doses: &[RecordedSets], frequent: &[EventSet]) -> Option<Self> {
         let bare = doses.iter().position(Option::is_none)?;
         let largest = largest_dose(doses)?;
         let sets = recorded_sets(&doses[largest]);
@@ -180,7 +180,7 @@ mod tests {
             Some(vec![WakeUps]),
             Some(vec![Calls, WakeUps, Switches]),
         ];
-        let fit = DoseFit::of(&doses, EventSet::ALL).unwrap();
+        let fit = DoseFit::from_doses(&doses, EventSet::ALL).unwrap();
         assert!(fit.is_tested);
         assert_eq!((fit.bare, fit.largest, fit.sets.as_slice()), (0, 5, &[Switches, WakeUps, Calls][..]));
         // The largest dose may be what it will: it says nothing of the costs.
@@ -196,7 +196,7 @@ mod tests {
     fn sets_one_on_the_other_tell_the_costs_and_test_nothing() {
         let doses: Vec<RecordedSets> =
             vec![None, Some(vec![]), Some(vec![Switches]), Some(vec![Switches, WakeUps])];
-        let fit = DoseFit::of(&doses, EventSet::ALL).unwrap();
+        let fit = DoseFit::from_doses(&doses, EventSet::ALL).unwrap();
         assert!(!fit.is_tested);
         let costs = fit.costs(&[1000.0, 1010.0, 1040.0, 1100.0]);
         assert!(are_close(&costs.sets_ns, &[30.0, 60.0]), "{costs:?}");
@@ -204,10 +204,13 @@ mod tests {
 
     #[test]
     fn without_bare_trials_or_without_a_dose_for_a_set_there_is_no_fit() {
-        assert_eq!(DoseFit::of(&[Some(vec![]), Some(vec![Calls])], EventSet::ALL), None);
-        assert_eq!(DoseFit::of(&[None], EventSet::ALL), None);
-        assert_eq!(DoseFit::of(&[None, Some(vec![]), Some(vec![Calls, WakeUps])], EventSet::ALL), None);
-        assert_eq!(DoseFit::of(&[], EventSet::ALL), None);
+        assert_eq!(DoseFit::from_doses(&[Some(vec![]), Some(vec![Calls])], EventSet::ALL), None);
+        assert_eq!(DoseFit::from_doses(&[None], EventSet::ALL), None);
+        assert_eq!(
+            DoseFit::from_doses(&[None, Some(vec![]), Some(vec![Calls, WakeUps])], EventSet::ALL),
+            None
+        );
+        assert_eq!(DoseFit::from_doses(&[], EventSet::ALL), None);
     }
 
     /// Bare, nothing, each of three sets alone, in pairs, and all with a fourth.
@@ -243,7 +246,7 @@ mod tests {
         for with_idle in [true, false] {
             let frequent =
                 if with_idle { vec![Switches, WakeUps, Calls, Idle] } else { vec![Switches, WakeUps, Calls] };
-            let fit = DoseFit::of(&with_pairs(), &frequent).unwrap();
+            let fit = DoseFit::from_doses(&with_pairs(), &frequent).unwrap();
             assert!(fit.is_tested && fit.has_common);
             let times_ns: Vec<f64> = with_pairs().iter().map(|dose| time(dose, with_idle)).collect();
             let costs = fit.costs(&times_ns);
@@ -255,7 +258,7 @@ mod tests {
 
     #[test]
     fn more_doses_than_unknowns_are_averaged() {
-        let fit = DoseFit::of(&with_pairs(), &[Switches, WakeUps, Calls, Idle]).unwrap();
+        let fit = DoseFit::from_doses(&with_pairs(), &[Switches, WakeUps, Calls, Idle]).unwrap();
         // By single sets each costs 10; by pairs those with calls cost 2 more than that.
         let times_ns = [0.0, 0.0, 10.0, 10.0, 10.0, 10.0, 20.0, 22.0, 22.0, 99.0];
         let costs = fit.costs(&times_ns);

@@ -63,7 +63,7 @@ impl PathGroup {
     }
 
     /// The group of `place`.
-    fn of(place: SegmentPlace) -> Self {
+    fn from_place(place: SegmentPlace) -> Self {
         let is_client = place.of == EndpointRole::Client;
         match place.kind {
             SegmentKind::User | SegmentKind::Running if is_client => PathGroup::ClientCode,
@@ -86,7 +86,7 @@ impl PathGroup {
 impl PathSum {
     /// What each group costs, corrected, in nanoseconds an iteration; those of which there is nothing are left out.
     pub fn groups(&self) -> Vec<(PathGroup, MeanEstimate)> {
-        let cost_of = |group| Some((group, self.of_places(&|place| PathGroup::of(place) == group)?));
+        let cost_of = |group| Some((group, self.of_places(&|place| PathGroup::from_place(place) == group)?));
         PathGroup::ALL.iter().copied().filter_map(cost_of).collect()
     }
 }

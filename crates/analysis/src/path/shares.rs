@@ -38,7 +38,7 @@ pub(super) struct PlaceShare {
 
 impl EventShares {
     /// Of what `trials` observed of `sets`.
-    pub(super) fn of(trials: &[&TrialPaths], sets: &[EventSet]) -> Self {
+    pub(super) fn from_trials(trials: &[&TrialPaths], sets: &[EventSet]) -> Self {
         let mut places: BTreeMap<SegmentPlace, (EventCounts, u64, u64)> = BTreeMap::new();
         for (place, tally) in trials.iter().flat_map(|trial| &trial.places) {
             let (events, offset_ns, segments) = places.entry(*place).or_default();

@@ -50,7 +50,7 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub(super) fn of(trace: &'a CpuTrace) -> Self {
+    pub(super) fn from_trace(trace: &'a CpuTrace) -> Self {
         let mut reader = Reader::new(trace);
         trace.events.iter().for_each(|event| reader.take(event));
         let (all, wakings) = reader.finish(trace.iteration_ends_ns.last().copied().unwrap_or(0));

@@ -260,7 +260,7 @@ impl DosedTrials {
         sets.sort_unstable();
         let doses = self.rounds.values().flatten().filter_map(|trial| trial.dose.as_ref());
         let is_largest = doses.map(Vec::len).max().is_none_or(|most| sets.len() >= most);
-        let paths = is_largest.then(|| TrialPaths::of(trace));
+        let paths = is_largest.then(|| TrialPaths::from_trace(trace));
         let (records, lost) = (trace.events.len() as u64, trace.lost);
         self.merge(
             round,
@@ -335,9 +335,9 @@ impl DosedTrials {
         let left_out = whole.len() - kept.len();
         let largest: Vec<&TrialPaths> =
             kept.values().filter_map(|trials| trials[at_largest].paths.as_ref()).collect();
-        let shares = EventShares::of(&largest, &sets);
-        let fit = DoseFit::of(&doses, &shares.frequent()).filter(|fit| !fit.sets.is_empty())?;
-        let changes = ScheduleChanges::of(&fit, kept.values());
+        let shares = EventShares::from_trials(&largest, &sets);
+        let fit = DoseFit::from_doses(&doses, &shares.frequent()).filter(|fit| !fit.sets.is_empty())?;
+        let changes = ScheduleChanges::from_rounds(&fit, kept.values());
         let by_round: BTreeMap<u32, RoundSum> = kept
             .iter()
             .filter_map(|(round, trials)| Some((*round, round_sum(&fit, &shares, &changes, trials)?)))
@@ -393,7 +393,7 @@ struct ScheduleChanges {
 
 impl ScheduleChanges {
     /// By how times follow switches from round to round at the same dose. Where these hardly vary nothing follows from them.
-    fn of<'a>(fit: &DoseFit, rounds: impl Iterator<Item = &'a Vec<&'a DosedTrial>> + Clone) -> Self {
+    fn from_rounds<'a>(fit: &DoseFit, rounds: impl Iterator<Item = &'a Vec<&'a DosedTrial>> + Clone) -> Self {
         /// Switches that vary by less than this from round to round are as good as constant.
         const CONSTANT: f64 = 0.02;
         let doses = rounds.clone().next().map_or(0, Vec::len);

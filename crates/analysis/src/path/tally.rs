@@ -38,7 +38,7 @@ pub(super) struct IterationPlaces {
 }
 
 impl IterationPlaces {
-    fn of(path: &CriticalPath) -> Self {
+    fn from_path(path: &CriticalPath) -> Self {
         let mut places: BTreeMap<SegmentPlace, u64> = BTreeMap::new();
         path.segments.iter().for_each(|segment| *places.entry(segment.place).or_default() += segment.ns());
         Self { ns: path.ns(), places: places.into_iter().collect() }
@@ -46,7 +46,7 @@ impl IterationPlaces {
 }
 
 impl TrialPaths {
-    pub(super) fn of(trace: &CpuTrace) -> Self {
+    pub(super) fn from_trace(trace: &CpuTrace) -> Self {
         let paths = critical_paths(trace);
         let unfollowed = paths.iter().filter(|path| !path.is_followed).count() as u64;
         let mut trial = TrialPaths { iterations: paths.len() as u64, unfollowed, ..Self::default() };
@@ -66,7 +66,7 @@ impl TrialPaths {
                 }
             }
         }
-        trial.each = paths.iter().map(IterationPlaces::of).collect();
+        trial.each = paths.iter().map(IterationPlaces::from_path).collect();
         trial.typical = typical(paths);
         trial
     }

@@ -17,7 +17,7 @@ const MOST_STALLS: u32 = 8;
 
 /// The path of every iteration of `trace`, in the order of time; of several clients, one after the other.
 pub fn critical_paths(trace: &CpuTrace) -> Vec<CriticalPath> {
-    let spans = Spans::of(trace);
+    let spans = Spans::from_trace(trace);
     if trace.clients.is_empty() {
         let client = trace.client_tids.first().copied().unwrap_or(IDLE);
         return paths_of(&spans, client, trace.from_ns, &trace.iteration_ends_ns);
@@ -33,7 +33,7 @@ fn paths_of(spans: &Spans<'_>, client: u32, from_ns: u64, ends_ns: &[u64]) -> Ve
     let path = |end_ns: &u64| {
         let from_ns = begins;
         begins = begins.max(*end_ns);
-        Walk::of(spans, client, from_ns, begins)
+        Walk::along(spans, client, from_ns, begins)
     };
     ends_ns.iter().map(path).collect()
 }
@@ -56,7 +56,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn of(spans: &'a Spans<'a>, client: u32, from_ns: u64, until_ns: u64) -> CriticalPath {
+    fn along(spans: &'a Spans<'a>, client: u32, from_ns: u64, until_ns: u64) -> CriticalPath {
         let is_one_of_several = !spans.trace.clients.is_empty();
         let mut walk = Walk {
             spans,

@@ -110,7 +110,7 @@ pub fn predict(
     let on = busiest(&resources(before, &middle_changes, cpus))?.on;
     let alone = Limit { on: LimitOn::Path, ratio: middle[0], interval: (low[0], high[0]) };
     let busiest = Limit { on, ratio: middle[1], interval: (low[1], high[1]) };
-    let alike = Alike::of(&[before, after]);
+    let alike = Alike::from_scenarios(&[before, after]);
     let together = [before, after].map(|scenario| alike.scenario(scenario));
     let together = together.each_ref();
     let specs: Vec<&Spec> =
@@ -145,7 +145,7 @@ struct Change {
 }
 
 impl CostChange {
-    fn of([before, after]: [MessageCost; 2]) -> Self {
+    fn between([before, after]: [MessageCost; 2]) -> Self {
         let change = |of: fn(&MessageCost) -> f64| {
             let [old, new] = [of(&before), of(&after)];
             (new - old, (new * after.error()).hypot(old * before.error()))
@@ -171,7 +171,7 @@ fn changes([before, after]: [&Scenario; 2], costs: &MeasuredCosts) -> Option<Vec
             return Some(CostChange::default());
         }
         old.recorded.as_ref()?;
-        Some(CostChange::of([message_cost(before, old, costs)?, message_cost(before, new, costs)?]))
+        Some(CostChange::between([message_cost(before, old, costs)?, message_cost(before, new, costs)?]))
     };
     pairs.map(change).collect()
 }

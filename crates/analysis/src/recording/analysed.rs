@@ -29,8 +29,8 @@ pub struct FlowSums {
 
 impl AnalysedScenario {
     /// The sums of `scenario`.
-    pub fn of(scenario: &Scenario) -> Self {
-        let scenario = Alike::of(&[scenario]).scenario(scenario);
+    pub fn from_scenario(scenario: &Scenario) -> Self {
+        let scenario = Alike::from_scenarios(&[scenario]).scenario(scenario);
         let recorded = scenario.processes.iter().filter_map(|process| process.recorded.as_ref());
         let (cpu, in_calls) =
             recorded.fold((0.0, 0.0), |sum, process| (sum.0 + process.cpu, sum.1 + process.in_calls));
@@ -95,7 +95,7 @@ mod tests {
         script.exchange(0, 1, 5, 6);
         script.exchange_on(2, 1, 2, 5, 6);
         let scenario = script.scenario().unwrap();
-        let analysed = AnalysedScenario::of(&scenario);
+        let analysed = AnalysedScenario::from_scenario(&scenario);
         assert_eq!(analysed.depths, [0, 1, 2]);
         assert_eq!(analysed.flows.len(), 2);
         assert!(analysed.flows[0].bytes_per_s > 0.0);
@@ -109,6 +109,6 @@ mod tests {
         }
         script.send(1, (1, 0), 5).receive(0, (1, 1), 5, 0);
         let scenario = script.scenario().unwrap();
-        assert_eq!(AnalysedScenario::of(&scenario).depths, [0, 1]);
+        assert_eq!(AnalysedScenario::from_scenario(&scenario).depths, [0, 1]);
     }
 }

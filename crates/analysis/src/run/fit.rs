@@ -82,8 +82,9 @@ pub(super) struct GroupFit {
     pub(super) effects: Vec<Effect>,
     /// The covariance of the group's slopes.
     slopes: Slopes,
-    /// The variance of what moves all cases together.
+    /// The variance of what moves all cases together, and the windows in which it was found, less one.
     pub(super) drift: f64,
+    pub(super) spare_windows: f64,
 }
 
 impl GroupFit {
@@ -121,7 +122,7 @@ struct Case<'a> {
 /// A trial: what it is off by, the variance of that, and its weight.
 #[derive(Clone, Copy)]
 struct Trial {
-    off: f64,
+    deviation: f64,
     variance: f64,
     weight: f64,
 }
@@ -188,7 +189,8 @@ pub(super) fn fit(cases: &[Vec<Slice>]) -> GroupFit {
     }
     solve(&mut cases, &mut group, |case| vec![of_slices; case.slices.len()]);
     let effects = cases.iter().zip(levels).map(|(case, own)| case.effect(&group, own)).collect();
-    GroupFit { effects, slopes: group.covariance, drift: group.drift.variance }
+    let Drift { variance: drift, spare_windows, .. } = group.drift;
+    GroupFit { effects, slopes: group.covariance, drift, spare_windows }
 }
 
 /// The effects of cases and the slopes of the group, given weights and variances.
@@ -213,7 +215,7 @@ impl<'a> Case<'a> {
         own[0] = stats::median(&logs).unwrap_or_default();
         let noise = stats::deviation_of_most(&logs).unwrap_or_default().powi(2).max(LEAST_VARIANCE);
         let trials = slices.iter().map(|slice| slice.trial + 1).max().unwrap_or_default();
-        let trial = Trial { off: 0.0, variance: 0.0, weight: 1.0 };
+        let trial = Trial { deviation: 0.0, variance: 0.0, weight: 1.0 };
         let system =
             System { inverse: OwnSquare::zeros(), constant: Own::zeros(), follows: OwnShared::zeros() };
         let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -284,12 +286,16 @@ impl<'a> Case<'a> {
             let variance = 1.0 / (precision + trial.weight / self.trial_scale);
             // What the level may be off by, the trial is off by the other way.
             let of_level = (variance * precision).powi(2) * self.system.inverse[(0, 0)];
-            *trial = Trial { off: variance * sum, variance: variance + of_level, weight: trial.weight };
-            let square = trial.off.powi(2) / self.trial_scale;
+            *trial = Trial { deviation: variance * sum, variance: variance + of_level, weight: trial.weight };
+            let square = trial.deviation.powi(2) / self.trial_scale;
             trial.weight = (TRIAL_DEGREES + 1.0) / (TRIAL_DEGREES + square);
         }
-        let left: Vec<f64> =
-            self.slices.iter().zip(off).map(|(slice, off)| off - self.trials[slice.trial].off).collect();
+        let left: Vec<f64> = self
+            .slices
+            .iter()
+            .zip(off)
+            .map(|(slice, off)| off - self.trials[slice.trial].deviation)
+            .collect();
         for ((weight, left), slice) in self.weights.iter_mut().zip(&left).zip(self.slices) {
             let noise = self.noise * group.disturbed[slice.bin];
             *weight = (group.degrees + 1.0) / (group.degrees + left * left / noise);
@@ -321,7 +327,7 @@ impl<'a> Case<'a> {
     fn trials_in_windows(&self, group: &Group, residuals: &[f64]) -> Vec<TrialInWindow> {
         let mut sums = vec![(0, 0.0, 0.0); self.in_windows.len()];
         for (at, (slice, left)) in self.slices.iter().zip(residuals).enumerate() {
-            let off = left + self.trials[slice.trial].off + group.drift.at(slice.window);
+            let off = left + self.trials[slice.trial].deviation + group.drift.at(slice.window);
             let worth = self.weights[at] / (self.noise * group.disturbed[slice.bin]);
             let (slices, sum, all) = &mut sums[self.in_window_of[at]];
             *slices += 1;
@@ -330,13 +336,13 @@ impl<'a> Case<'a> {
         }
         let of_trial = |((trial, window), (slices, sum, worth)): (&(usize, usize), (usize, f64, f64))| {
             let own = self.trial_scale / self.trials[*trial].weight;
-            TrialInWindow { window: *window, slices, off: sum / worth, variance: own + 1.0 / worth }
+            TrialInWindow { window: *window, slices, deviation: sum / worth, variance: own + 1.0 / worth }
         };
         self.in_windows.iter().zip(sums).map(of_trial).collect()
     }
 
     fn trial_squares(&self) -> f64 {
-        self.trials.iter().map(|trial| trial.weight * (trial.off.powi(2) + trial.variance)).sum()
+        self.trials.iter().map(|trial| trial.weight * (trial.deviation.powi(2) + trial.variance)).sum()
     }
 
     fn effect(&self, group: &Group, own: Own) -> Effect {
@@ -359,7 +365,7 @@ impl<'a> Case<'a> {
 impl Slice {
     /// One of those numbers of a trial and a window, with the logarithm of its time and those of the readings over those of the reference
     /// state, 0 where there is none.
-    pub(super) fn of(trial: usize, window: usize, log_time: f64, readings: &[f64; READINGS]) -> Self {
+    pub(super) fn new(trial: usize, window: usize, log_time: f64, readings: &[f64; READINGS]) -> Self {
         let slower = readings[..READINGS - 1].iter().copied().fold(0.0, f64::max);
         let bin = DISTURBED.iter().take_while(|end| slower > **end).count();
         let row = Own::from_iterator(std::iter::once(1.0).chain(readings.iter().copied()));
@@ -401,7 +407,7 @@ struct NoisePrior {
 
 impl NoisePrior {
     /// Of cases with so large a sum of squares of so many slices.
-    fn of(cases: &[(f64, f64)]) -> Self {
+    fn from_cases(cases: &[(f64, f64)]) -> Self {
         /// Cases that are no less alike than chance makes them tell no more than that their number is bounded.
         const MOST: f64 = 100.0;
         let logs: Vec<f64> =
@@ -427,7 +433,7 @@ fn update_scales(cases: &mut [Case<'_>], group: &mut Group, residuals: &[Vec<f64
         .map(|(case, bins)| (bins.iter().map(|(_, sum)| sum).sum(), case.trial_squares()))
         .collect();
     let noises = cases.iter().zip(&squares).map(|(case, (noise, _))| (*noise, case.slices.len() as f64));
-    let noise = NoisePrior::of(&noises.collect::<Vec<_>>());
+    let noise = NoisePrior::from_cases(&noises.collect::<Vec<_>>());
     let trials: usize = cases.iter().map(|case| case.trials.len()).sum();
     let trial_scale = squares.iter().map(|(_, of_trials)| of_trials).sum::<f64>() / trials as f64;
     let mut of_bin = [0.0; BINS];
@@ -456,7 +462,7 @@ fn update_drift(cases: &[Case<'_>], group: &mut Group, residuals: &[Vec<f64>]) {
         .zip(residuals)
         .flat_map(|(case, residuals)| case.trials_in_windows(group, residuals))
         .collect();
-    group.drift.update(trials.into_iter());
+    group.drift.update(trials.into_iter(), cases.len());
 }
 
 /// What the slopes of cases deviate by from those of the group.

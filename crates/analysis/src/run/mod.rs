@@ -50,12 +50,12 @@ struct Group {
 impl RunModel {
     /// Of all samples of `results`.
     pub fn of_results(results: &Results) -> Self {
-        Self::of(&RunSlices::of_results(results))
+        Self::from_slices(&RunSlices::of_results(results))
     }
 
     /// Of the samples of each case.
     pub fn of_records<'a>(records: impl IntoIterator<Item = (&'a Case, &'a [Sample])>) -> Self {
-        Self::of(&RunSlices::of(records))
+        Self::from_slices(&RunSlices::from_records(records))
     }
 
     /// How fast the host was.
@@ -64,14 +64,14 @@ impl RunModel {
     }
 
     /// Of `slices`, at the state of the host in the calmest quarter of them.
-    pub fn of(slices: &RunSlices) -> Self {
-        let wakes = Wakes::of(slices);
+    pub fn from_slices(slices: &RunSlices) -> Self {
+        let wakes = Wakes::from_slices(slices);
         Self::fitted(slices, &slices.calm_state_of(&wakes), &wakes)
     }
 
     /// Of `slices`, at `state`.
     pub fn at(slices: &RunSlices, state: &HostState) -> Self {
-        Self::fitted(slices, state, &Wakes::of(slices))
+        Self::fitted(slices, state, &Wakes::from_slices(slices))
     }
 
     fn fitted(slices: &RunSlices, state: &HostState, wakes: &Wakes) -> Self {
@@ -90,7 +90,7 @@ impl RunModel {
             members[at].push(case);
         }
         let groups =
-            keys.iter().zip(&members).map(|(key, cases)| Group::of(key, cases, state, wakes)).collect();
+            keys.iter().zip(&members).map(|(key, cases)| Group::fitted(key, cases, state, wakes)).collect();
         let places = members.iter().enumerate().flat_map(|(group, cases)| {
             cases.iter().enumerate().map(move |(at, case)| (case.case.clone(), (group, at)))
         });
@@ -145,7 +145,7 @@ impl RunModel {
 }
 
 impl Group {
-    fn of(key: &GroupKey, cases: &[&CaseSlices], state: &HostState, wakes: &Wakes) -> Self {
+    fn fitted(key: &GroupKey, cases: &[&CaseSlices], state: &HostState, wakes: &Wakes) -> Self {
         let slices: Vec<Vec<Slice>> = cases.iter().map(|case| regressed(case, key, state, wakes)).collect();
         let fit = fit(&slices);
         let spare_trials = fit.effects.iter().map(|effect| effect.trials as f64 - 1.0).sum();
@@ -165,7 +165,10 @@ impl Group {
             MeanError { mean: 0.0, variance: share * share * effect.own, degrees }
         });
         let degrees = MeanError::of_sum(own).degrees;
-        MeanError { mean, variance: variance + moved * moved * self.fit.drift, degrees }
+        // Less would be no interval at all, where the trials know one.
+        let of_windows = self.fit.spare_windows.max(LEAST_DEGREES);
+        let moves = MeanError { mean: 0.0, variance: moved * moved * self.fit.drift, degrees: of_windows };
+        MeanError::of_sum([MeanError { mean, variance, degrees }, moves])
     }
 }
 
@@ -186,7 +189,7 @@ fn regressed(case: &CaseSlices, key: &GroupKey, state: &HostState, wakes: &Wakes
         let Some(readings) = slice.over(&key.places, state, wakes) else { continue };
         let next = numbers.len();
         let trial = *numbers.entry(slice.trial).or_insert(next);
-        slices.push(Slice::of(trial, window_of(slice.started_ns), slice.log_time, &readings));
+        slices.push(Slice::new(trial, window_of(slice.started_ns), slice.log_time, &readings));
     }
     slices
 }

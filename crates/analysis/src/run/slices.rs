@@ -90,7 +90,7 @@ struct Reference {
 pub(super) struct Wakes(HashMap<((u32, u32), u64), f64>);
 
 impl Wakes {
-    pub(super) fn of(slices: &RunSlices) -> Self {
+    pub(super) fn from_slices(slices: &RunSlices) -> Self {
         let mut spans: BTreeMap<((u32, u32), u64), Vec<f64>> = BTreeMap::new();
         for case in &slices.cases {
             let Some(Place::Wake(pair)) = places(&case.case)[WAKE] else { continue };
@@ -116,11 +116,11 @@ impl Wakes {
 impl RunSlices {
     /// Of all samples of `results`.
     pub fn of_results(results: &Results) -> Self {
-        Self::of(results.records.iter().map(|record| (&record.case, record.samples.as_slice())))
+        Self::from_records(results.records.iter().map(|record| (&record.case, record.samples.as_slice())))
     }
 
     /// Of the samples of each case.
-    pub fn of<'a>(records: impl IntoIterator<Item = (&'a Case, &'a [Sample])>) -> Self {
+    pub fn from_records<'a>(records: impl IntoIterator<Item = (&'a Case, &'a [Sample])>) -> Self {
         let mut slices = Self::default();
         for (case, samples) in records {
             samples.iter().for_each(|sample| slices.add(case, sample));
@@ -157,7 +157,7 @@ impl RunSlices {
 
     /// The state of the host in the calmest quarter of the run.
     pub fn calm_state(&self) -> HostState {
-        self.calm_state_of(&Wakes::of(self))
+        self.calm_state_of(&Wakes::from_slices(self))
     }
 
     /// The same, of which waking is known.
@@ -200,11 +200,11 @@ impl HostState {
     /// Of a CPU.
     #[cfg(test)]
     pub(crate) fn cpu(&self, cpu: u32) -> Option<f64> {
-        self.of(Place::Cpu(cpu))
+        self.log_at(Place::Cpu(cpu))
     }
 
     /// The logarithm of what is read of `place`; `None` where nothing is, or always the same.
-    pub(super) fn of(&self, place: Place) -> Option<f64> {
+    pub(super) fn log_at(&self, place: Place) -> Option<f64> {
         self.0.get(&place).filter(|reference| reference.changes).map(|reference| reference.log)
     }
 }
@@ -214,7 +214,7 @@ impl CaseSlices {
     pub(super) fn key(&self, state: &HostState) -> GroupKey {
         let places = places(&self.case);
         let is_read = |at: usize| {
-            let place = places[at].filter(|place| state.of(*place).is_some());
+            let place = places[at].filter(|place| state.log_at(*place).is_some());
             let read = self.slices.iter().filter(|slice| slice.logs[at].is_some()).count();
             place.filter(|_| read as f64 >= LEAST_READ * self.slices.len() as f64)
         };
@@ -265,7 +265,7 @@ impl TimedSlice {
         let mut over = [0.0; READINGS];
         for (at, place) in places.iter().enumerate() {
             if let Some(place) = place {
-                over[at] = self.read(at, *place, wakes)? - state.of(*place)?;
+                over[at] = self.read(at, *place, wakes)? - state.log_at(*place)?;
             }
         }
         Some(over)

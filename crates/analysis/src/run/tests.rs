@@ -166,7 +166,7 @@ fn runs_are_compared_at_one_state_of_the_host() {
         sample.speed = beside(ns);
     }
     let slices = [&first, &second]
-        .map(|run| RunSlices::of(run.iter().map(|(case, samples)| (case, samples.as_slice()))));
+        .map(|run| RunSlices::from_records(run.iter().map(|(case, samples)| (case, samples.as_slice()))));
     let state = super::HostState::middle(&slices.each_ref().map(RunSlices::calm_state));
     let [a, b] = slices.map(|slices| RunModel::at(&slices, &state).time_ns(&first[0].0).unwrap());
     assert!((b.median / a.median - 1.0).abs() < 0.01, "{a:?} {b:?}");
@@ -174,7 +174,7 @@ fn runs_are_compared_at_one_state_of_the_host() {
 
 #[test]
 fn nothing_and_times_that_cannot_be_are_no_error() {
-    assert_eq!(RunModel::of(&RunSlices::default()).time_ns(&case("pipe")), None);
+    assert_eq!(RunModel::from_slices(&RunSlices::default()).time_ns(&case("pipe")), None);
     let odd = [0.0, f64::INFINITY, f64::NAN, 1e-300, 1e300].map(|ns| testing::sample(0, ns, None));
     let _ = RunModel::of_records([(&case("pipe"), odd.as_slice())]).time_ns(&case("pipe"));
     let same: Vec<Sample> = (0..9).map(|trial| testing::sample(trial, 100.0, None)).collect();

@@ -15,9 +15,9 @@ struct Truth {
 }
 
 impl Truth {
-    fn of(world: World) -> Self {
+    fn in_world(world: World) -> Self {
         let long = World { trials: 20_000, slices: 1, trial_s: 1000.0, ..world };
-        let slices = RunSlices::of([(&case(), long.samples(&mut Random(1)).as_slice())]);
+        let slices = RunSlices::from_records([(&case(), long.samples(&mut Random(1)).as_slice())]);
         let state = slices.calm_state();
         Self { model: RunModel::at(&slices, &state), state }
     }
@@ -39,12 +39,12 @@ struct Rates {
 
 /// In how many of `runs` there is an interval, and how many of them cover the truth.
 fn rates(world: World, runs: usize) -> Rates {
-    let truth = Truth::of(world);
+    let truth = Truth::in_world(world);
     let mut random = Random(7);
     let mut rates = Rates::default();
     for _ in 0..runs {
         let samples = world.samples(&mut random);
-        let slices = RunSlices::of([(&case(), samples.as_slice())]);
+        let slices = RunSlices::from_records([(&case(), samples.as_slice())]);
         let state = slices.calm_state();
         let found = RunModel::at(&slices, &state).time_ns(&case()).unwrap();
         if let Some((low, high)) = found.interval {

@@ -117,7 +117,7 @@ impl Combination<'_> {
     }
 
     /// Its value where each operand has the value that `of` gives.
-    fn of(&self, of: impl Fn(&Operand<'_>) -> Option<f64>) -> Option<f64> {
+    fn evaluate_by(&self, of: impl Fn(&Operand<'_>) -> Option<f64>) -> Option<f64> {
         self.at(&self.operands.iter().map(of).collect::<Option<Vec<f64>>>()?)
     }
 
@@ -172,12 +172,13 @@ impl Combination<'_> {
         let shared = self.shared();
         let trials = self.by_trial(&shared);
         if trials.len() < FEWEST {
-            let number = Number::exact(self.of(|operand| operand.in_all())?);
+            let number = Number::exact(self.evaluate_by(|operand| operand.in_all())?);
             return Some(Number { trials: trials.len(), ..number });
         }
-        let whole = self.of(|operand| operand.in_rounds(&shared))?;
+        let whole = self.evaluate_by(|operand| operand.in_rounds(&shared))?;
         let others = |at: usize| [&trials[..at], &trials[at + 1..]].concat().concat();
-        let without = (0..trials.len()).filter_map(|at| self.of(|operand| operand.in_rounds(&others(at))));
+        let without =
+            (0..trials.len()).filter_map(|at| self.evaluate_by(|operand| operand.in_rounds(&others(at))));
         let interval = jackknife(whole, &without.collect::<Vec<_>>(), self.confidence);
         Some(Number { estimate: Estimate { median: whole, interval }, trials: trials.len() })
     }
@@ -185,7 +186,8 @@ impl Combination<'_> {
     /// Within rounds, or of each operand by itself where they share too few.
     fn over_rounds(&self) -> Option<Number> {
         let in_rounds = |rounds: &Vec<Round>| {
-            let values = rounds.iter().filter_map(|round| self.of(|operand| operand.in_round(*round)));
+            let values =
+                rounds.iter().filter_map(|round| self.evaluate_by(|operand| operand.in_round(*round)));
             stats::median(&values.collect::<Vec<_>>())
         };
         let values: Vec<f64> = self.by_trial(&self.shared()).iter().filter_map(in_rounds).collect();

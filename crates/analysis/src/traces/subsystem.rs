@@ -54,8 +54,9 @@ fn kernel_name(frame: &StackFrame) -> Option<&str> {
 }
 
 /// The list as it is compiled in. A test shows that it can be read; else every subsystem would be unknown.
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| toml::from_str(include_str!("subsystems.toml")).map(Table::of).unwrap_or_default());
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    toml::from_str(include_str!("subsystems.toml")).map(Table::from_file).unwrap_or_default()
+});
 
 /// The file.
 #[derive(Deserialize)]
@@ -89,7 +90,7 @@ struct Table {
 }
 
 impl Table {
-    fn of(file: File) -> Self {
+    fn from_file(file: File) -> Self {
         let set = |names: Vec<String>| names.into_iter().map(|name| (name, ())).collect();
         let helpers = file.helpers.into_iter().map(|name| (name, FunctionRole::Helps));
         let subsystems = file.subsystems.into_iter();

@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    fn of(track: &Track) -> Vec<(u64, u64, SchedulerState)> {
+    fn spans_of(track: &Track) -> Vec<(u64, u64, SchedulerState)> {
         track.spans.iter().map(|span| (span.from_ns, span.until_ns, span.state)).collect()
     }
 
@@ -337,8 +337,11 @@ mod tests {
     fn a_sleep_is_cut_where_the_peer_ends_it() {
         let tracks = tracks(&ping_pong(), names);
         use SchedulerState::{Preempted, Runs, Sleeps, Wakes};
-        assert_eq!(of(&tracks.client), [(0, 20, Runs), (20, 55, Sleeps), (55, 65, Wakes), (65, 100, Runs)]);
-        let server = of(tracks.server.as_ref().unwrap());
+        assert_eq!(
+            spans_of(&tracks.client),
+            [(0, 20, Runs), (20, 55, Sleeps), (55, 65, Wakes), (65, 100, Runs)]
+        );
+        let server = spans_of(tracks.server.as_ref().unwrap());
         let expected = [
             (0, 1, Runs),
             (1, 15, Sleeps),
@@ -362,7 +365,7 @@ mod tests {
         let calls: Vec<_> = iteration.tracks.client.calls.iter().map(|named| named.name.as_str()).collect();
         assert_eq!(calls, ["write", "read"]);
         let server = iteration.tracks.server.as_ref().unwrap();
-        assert_eq!(of(server)[0], (1, 15, SchedulerState::Sleeps), "it keeps its own times");
+        assert_eq!(spans_of(server)[0], (1, 15, SchedulerState::Sleeps), "it keeps its own times");
         assert_eq!(server.faults[0].mapping.as_deref(), Some("heap"));
         assert_eq!(iteration.tracks.within(16, 29).wake_ups.len(), 1, "client's, which is on its way");
         assert_eq!(iteration.tracks.within(31, 50).wake_ups, []);

@@ -148,7 +148,7 @@ fn checks<'a>(tested: &'a Tested<'_>) -> [Vec<Check<'a>>; 3] {
 fn of_stream(tested: &Tested<'_>, stream: &'static str) -> Vec<(String, Play)> {
     let mut all = Vec::new();
     let mut add = |role: EndpointRole, workload: Workload, size: Option<Size>| {
-        let play = Play::of(stream, role, workload);
+        let play = Play::new(stream, role, workload);
         let play = Play {
             size_bytes: size.map_or(play.size_bytes, |size| size.0),
             is_timed: size.is_none(),
@@ -184,7 +184,7 @@ fn of_mistakes(tested: &Tested<'_>) -> Vec<(String, Play)> {
                 size_bytes: SIZE.0,
                 mistake: Some(*mistake),
                 is_timed: false,
-                ..Play::of(stream, *role, workload)
+                ..Play::new(stream, *role, workload)
             };
             all.push(((*name).to_owned(), play));
         }
@@ -193,7 +193,7 @@ fn of_mistakes(tested: &Tested<'_>) -> Vec<(String, Play)> {
         let play = Play {
             strangers: true,
             is_timed: false,
-            ..Play::of("tcp", EndpointRole::Server, Workload::Latency)
+            ..Play::new("tcp", EndpointRole::Server, Workload::Latency)
         };
         all.push(("a server takes nobody who does not show the token".to_owned(), play));
     }

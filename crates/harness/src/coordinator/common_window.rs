@@ -40,7 +40,7 @@ pub(crate) fn in_common_window(
         (Some(from), Some(until)) if from < until => (from, until),
         _ => return Err(TrialError::NeverTogether),
     };
-    let own: Vec<InWindow> = reports.iter().map(|one| InWindow::of(one, clock, from, until)).collect();
+    let own: Vec<InWindow> = reports.iter().map(|one| InWindow::new(one, clock, from, until)).collect();
     let iterations: u64 = own.iter().map(|own| own.iterations).sum();
     if iterations == 0 {
         return Err(TrialError::NothingTogether);
@@ -85,7 +85,7 @@ pub(crate) fn in_common_window(
         ..reports[0].sample.clone()
     };
     let settings = reports.into_iter().next().map(|first| first.settings).unwrap_or_default();
-    Ok(SliceReport { settings, ..SliceReport::of(sample) })
+    Ok(SliceReport { settings, ..SliceReport::from_sample(sample) })
 }
 
 /// What one client did in the window.
@@ -99,7 +99,7 @@ struct InWindow {
 }
 
 impl InWindow {
-    fn of(one: &SliceReport, clock: &Clock, from: Stamp, until: Stamp) -> Self {
+    fn new(one: &SliceReport, clock: &Clock, from: Stamp, until: Stamp) -> Self {
         let ticks: Vec<u64> =
             one.iteration_times.iter().flat_map(|times| times.between(from, until)).collect();
         let stride = one.iteration_times.first().map_or(1, |times| times.stride);
@@ -141,7 +141,7 @@ mod tests {
                 ticks: vec![ticks; iterations],
                 stride: 1,
             }],
-            ..SliceReport::of(Sample::of(iterations as u64, elapsed_ns, busy, Some(busy)))
+            ..SliceReport::from_sample(Sample::new(iterations as u64, elapsed_ns, busy, Some(busy)))
         }
     }
 

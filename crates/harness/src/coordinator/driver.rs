@@ -208,12 +208,12 @@ pub(crate) fn become_on(cpu: &str, words: impl Iterator<Item = OsString>) -> Res
     sys::process::die_with_parent()?;
     if cpu != ANY_CPU {
         let number =
-            cpu.parse().map_err(|_| Failure::of("take", format!("the CPU '{cpu}'"), Errno::INVAL))?;
+            cpu.parse().map_err(|_| Failure::from_errno("take", format!("the CPU '{cpu}'"), Errno::INVAL))?;
         sys::process::pin_to(number)?;
     }
     let words: Vec<OsString> = words.collect();
     let Some((program, arguments)) = words.split_first() else {
-        return Err(Failure::of("start", "an endpoint", Errno::INVAL));
+        return Err(Failure::from_errno("start", "an endpoint", Errno::INVAL));
     };
     let error = Command::new(program).args(arguments).exec();
     Err(error).or_fail("execve", program.to_string_lossy())

@@ -146,8 +146,8 @@ impl Trial for FakeTrial<'_> {
             client: EndpointObservation::default(),
             server: None,
         });
-        let sample = Sample::of(10, 10.0 * iteration_ns, Usage::default(), None);
-        Ok(SliceReport { observation, elsewhere, ..SliceReport::of(sample) })
+        let sample = Sample::new(10, 10.0 * iteration_ns, Usage::default(), None);
+        Ok(SliceReport { observation, elsewhere, ..SliceReport::from_sample(sample) })
     }
 
     /// Its name says how many sets are open.

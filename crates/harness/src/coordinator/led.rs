@@ -158,9 +158,9 @@ impl<'a> LedTrial<'a> {
             if hello.capabilities.iter().any(|name| name == ALIVE)
                 && let Some(heartbeat) = self.run.drivers.and_then(|drivers| drivers.heartbeat.as_ref())
             {
-                heartbeat.add(&self.of(role).control);
+                heartbeat.add(&self.endpoint(role).control);
             }
-            self.of(role).hello = Some(hello);
+            self.endpoint(role).hello = Some(hello);
         }
         let orders = |role| self.orders(role, numbers, number);
         let (client, server) = (orders(EndpointRole::Client), orders(EndpointRole::Server));
@@ -201,13 +201,13 @@ impl<'a> LedTrial<'a> {
         self.case.size_bytes.unwrap_or(Size(1))
     }
 
-    fn of(&mut self, role: EndpointRole) -> &mut LedEndpoint {
+    fn endpoint(&mut self, role: EndpointRole) -> &mut LedEndpoint {
         &mut self.endpoints[role as usize]
     }
 
     fn say(&mut self, role: EndpointRole, message: &ToLed) -> Result<(), TrialError> {
         // One that is gone is found when it is listened to.
-        Ok(unless_closed(self.of(role).control.send(message, &[]))?)
+        Ok(unless_closed(self.endpoint(role).control.send(message, &[]))?)
     }
 
     /// What the endpoint `role` says next, which should be `what`, within `limit`. The other one is listened to meanwhile: what it says is kept, and
@@ -215,7 +215,7 @@ impl<'a> LedTrial<'a> {
     fn next_of(&mut self, role: EndpointRole, what: &str, limit: Duration) -> Result<FromLed, TrialError> {
         let mut deadlines = Deadlines::new(limit, self.endpoints.len());
         loop {
-            if let Some(message) = self.of(role).said.pop_front() {
+            if let Some(message) = self.endpoint(role).said.pop_front() {
                 return Ok(message);
             }
             if self.run.interrupted.load(Ordering::Relaxed) {
@@ -226,7 +226,7 @@ impl<'a> LedTrial<'a> {
                 Ok(Some(ready)) => ready,
                 Ok(None) => return Err(self.silent(role, what, deadlines.waited())),
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
+                Err(errno) => return Err(Failure::from_errno("poll", "control channels", errno).into()),
             };
             let endpoint = &mut self.endpoints[ready];
             match FromLed::heard(&endpoint.control) {
@@ -303,7 +303,7 @@ impl<'a> LedTrial<'a> {
     /// Leads both through a phase of so many timed iterations, which should take `expected`.
     fn phase(&mut self, iterations: u64, check: bool, each: bool) -> Result<Measured, TrialError> {
         let check = check || self.run.check;
-        let phase = LedPhase::of(self.case.workload, iterations, check, each, &mut self.random);
+        let phase = LedPhase::drawn(self.case.workload, iterations, check, each, &mut self.random);
         let (count, timed) = (phase.count(), phase.timed());
         self.iterations_so_far += count;
         let expected = Duration::from_nanos((self.iteration_ns.unwrap_or(0.0) * count as f64) as u64);
@@ -325,7 +325,7 @@ impl<'a> LedTrial<'a> {
             Workload::Throughput => (EndpointRole::Server, server.elapsed_ns),
             _ => (EndpointRole::Client, client.elapsed_ns),
         };
-        let report = SliceReport::of(Sample::of(timed, elapsed_ns, Usage::default(), None));
+        let report = SliceReport::from_sample(Sample::new(timed, elapsed_ns, Usage::default(), None));
         if believable(&report, within).is_err() {
             let what = format!("its done says elapsed_ns {elapsed_ns} for {timed} messages");
             let seen = format!("the whole phase took {} ns", within.as_nanos());
@@ -493,9 +493,9 @@ impl Trial for LedTrial<'_> {
             trial_iterations: std::mem::take(&mut self.iterations_so_far),
             stolen_ns: stolen_ns.map(|(before, after)| after.saturating_sub(before)),
             memory_bytes: self.memory_bytes(),
-            ..Sample::of(counts.together, elapsed_ns, client, Some(server))
+            ..Sample::new(counts.together, elapsed_ns, client, Some(server))
         };
-        Ok(SliceReport::of(sample))
+        Ok(SliceReport::from_sample(sample))
     }
 
     fn traced_slice(

@@ -49,7 +49,7 @@ pub(super) fn find(path: &Path) -> Result<Found, Failure> {
     match open_directory(parent) {
         Ok(parent) => find_in(parent, path, name),
         Err(Errno::NOENT) => Ok(Found::Nothing),
-        Err(errno) => Err(Failure::of("open", parent.display(), errno)),
+        Err(errno) => Err(Failure::from_errno("open", parent.display(), errno)),
     }
 }
 
@@ -69,7 +69,7 @@ fn find_in(parent: OwnedFd, path: &Path, name: &str) -> Result<Found, Failure> {
         Ok(directory) => directory,
         Err(Errno::NOENT) => return Ok(Found::Nothing),
         Err(Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM) => return Ok(Found::Foreign),
-        Err(errno) => return Err(Failure::of("open", path.display(), errno)),
+        Err(errno) => return Err(Failure::from_errno("open", path.display(), errno)),
     };
     let found = fstat(&directory).or_fail("fstat", path.display())?;
     if found.st_uid != geteuid().as_raw() {

@@ -124,7 +124,7 @@ fn a_fifo_a_link_a_file_a_socket_or_a_device_at_the_name_is_left_alone() {
 fn a_directory_that_others_may_write_is_not_believed() {
     let parent = tempfile::tempdir().unwrap();
     let path = leftover(parent.path(), "ipcmark-run-1-0000abcd");
-    let key = SysvKey::of(&path);
+    let key = SysvKey::hashed(&path);
     let set = SysvSemaphores::create(key, 1, false).unwrap();
     fs::write(path.join("1.name"), ObjectName::SysvSem(key).to_string()).unwrap();
     for mode in [0o777, 0o1777, 0o720] {
@@ -152,7 +152,7 @@ fn a_directory_of_another_user_is_left_alone_with_all_that_it_names() {
     }
     let parent = tempfile::tempdir().unwrap();
     let path = leftover(parent.path(), "ipcmark-run-1-0000abcd");
-    let key = SysvKey::of(&path);
+    let key = SysvKey::hashed(&path);
     fs::write(path.join("1.name"), ObjectName::SysvSem(key).to_string()).unwrap();
     let set = SysvSemaphores::create(key, 1, false).unwrap();
     chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();

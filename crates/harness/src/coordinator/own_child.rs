@@ -157,7 +157,7 @@ pub(super) fn streams(
 ) -> Result<(OwnedFd, OwnedFd, OwnChild), Failure> {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = child.or_fail("start", format!("the command '{what}'"))?;
-    let missing = || Failure::of("pipe", "the command's standard streams", Errno::BADF);
+    let missing = || Failure::from_errno("pipe", "the command's standard streams", Errno::BADF);
     let input = child.stdout.take().map(OwnedFd::from).ok_or_else(missing)?;
     let output = child.stdin.take().map(OwnedFd::from).ok_or_else(missing)?;
     // A command that reads nothing must not stop the coordinator.

@@ -208,7 +208,11 @@ impl Copying<'_> {
                 return Err(self.failure("the run was interrupted"));
             }
             if self.timer.elapsed() >= COPY_WITHIN {
-                return Err(Failure::of("push", format!("this program by '{}'", self.via), Errno::TIMEDOUT));
+                return Err(Failure::from_errno(
+                    "push",
+                    format!("this program by '{}'", self.via),
+                    Errno::TIMEDOUT,
+                ));
             }
             let mut fds = [
                 PollFd::new(&self.input, wanted(wants_input, PollFlags::IN)),
@@ -221,7 +225,7 @@ impl Copying<'_> {
                     let is_ready = [0, 1].map(|at| !fds[at].revents().is_empty());
                     return Ok([is_ready[0] && wants_input, is_ready[1] && wants_output]);
                 }
-                Err(errno) => return Err(Failure::of("poll", format!("'{}'", self.via), errno)),
+                Err(errno) => return Err(Failure::from_errno("poll", format!("'{}'", self.via), errno)),
             }
         }
     }

@@ -54,7 +54,7 @@ impl Default for ServerAddresses {
 
 impl ServerAddresses {
     /// That of a mechanism which reaches so far.
-    pub fn of(&self, reach: Reach) -> &Result<HostAddress, Invalid> {
+    pub fn for_reach(&self, reach: Reach) -> &Result<HostAddress, Invalid> {
         if reach == Reach::Guest { &self.vsock } else { &self.ip }
     }
 
@@ -256,7 +256,9 @@ fn hello(control: &Channel, limit: Duration, interrupted: &AtomicBool) -> Result
         First::Interruption => {
             return Err(Failure::new("reach", "an endpoint", "the run was interrupted", "start it again"));
         }
-        First::Silence => return Err(Failure::of("receive", "the endpoint's hello", Errno::TIMEDOUT)),
+        First::Silence => {
+            return Err(Failure::from_errno("receive", "the endpoint's hello", Errno::TIMEDOUT));
+        }
     }
     match control.receive::<EndpointMessage>()?.0 {
         EndpointMessage::Hello(hello) => Ok(hello),

@@ -455,7 +455,7 @@ impl<'a> LiveScenario<'a> {
                 Ok(None) if until == Until::Elapsed => break,
                 Ok(None) => return Err(TrialError::Silent { limit }),
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
+                Err(errno) => return Err(Failure::from_errno("poll", "control channels", errno).into()),
             };
             let (message, fds) = match self.processes[ready].control.receive::<EndpointMessage>() {
                 Ok(received) => received,

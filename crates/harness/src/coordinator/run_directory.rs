@@ -57,7 +57,7 @@ impl RunDirectory {
                 }
             }
         }
-        Err(Failure::of("mkdir", std::env::temp_dir().display(), Errno::EXIST))
+        Err(Failure::from_errno("mkdir", std::env::temp_dir().display(), Errno::EXIST))
     }
 
     fn at(path: PathBuf, id: String, own: Option<OwnDirectory>, janitor: OwnedFd) -> Self {

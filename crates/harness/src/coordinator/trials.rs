@@ -132,7 +132,7 @@ impl Trials for EndpointTrials<'_> {
                 let reach = registry::card(&case.spec.name).map_or(Reach::Network, |card| card.reach);
                 // What meets by a name needs none.
                 let none = HostAddress::Ip(Ipv4Addr::LOCALHOST.into());
-                let server = *remote.server_addresses.of(reach).as_ref().unwrap_or(&none);
+                let server = *remote.server_addresses.for_reach(reach).as_ref().unwrap_or(&none);
                 let network = Some(NetworkOrders { server, token: rand::random() });
                 let both = [Role::Client, Role::Server].into_iter();
                 both.map(|role| start_remote(remote, &Orders { network, ..orders(role, 0) })).collect()
@@ -359,7 +359,7 @@ impl EndpointTrial<'_> {
                 Ok(Some(ready)) => alive[ready],
                 Ok(None) => return Err(self.silent(deadlines.waited())),
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(Failure::of("poll", "control channels", errno).into()),
+                Err(errno) => return Err(Failure::from_errno("poll", "control channels", errno).into()),
             };
             if !deadlines.hears() {
                 return Err(self.lost(ready, &unexpected("one thing after the other, and made no report")));

@@ -23,11 +23,11 @@ impl Via {
                 "close it, or quote the quote",
             )
         })?;
-        Self::of(words)
+        Self::from_words(words)
     }
 
     /// Of words that are parted already.
-    pub fn of(words: Vec<String>) -> Result<Self, Invalid> {
+    pub fn from_words(words: Vec<String>) -> Result<Self, Invalid> {
         if words.is_empty() {
             return Err(Invalid::new(
                 "the command is empty",

@@ -38,7 +38,7 @@ impl<E: Endpoint> BufferedEndpoint<E> {
         Box::new(Self {
             inner,
             messages: Messages::new(sends_bytes, receives_bytes),
-            number: MessageNumber::of(0, Check::Nothing),
+            number: MessageNumber::for_size(0, Check::Nothing),
             check: Check::Nothing,
             in_place,
             lost: 0,
@@ -58,7 +58,7 @@ impl<E: Endpoint> BufferedEndpoint<E> {
 
     pub(crate) fn check(&mut self, check: Check) {
         self.check = check;
-        self.number = MessageNumber::of(self.messages.incoming_bytes(), check);
+        self.number = MessageNumber::for_size(self.messages.incoming_bytes(), check);
     }
 }
 

@@ -89,7 +89,7 @@ impl<'a> Client<'a> {
             clock,
             endpoints,
             fds: session.fds()?,
-            delay: InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?,
+            delay: InjectedDelay::from_orders(&session.orders, EndpointRole::Client, &clock)?,
             speed,
             network: network.map(SliceNetwork::new),
             served_on: None,
@@ -181,7 +181,7 @@ impl<'a> Client<'a> {
             steps,
             lost: server.lost,
             speed: client.speed,
-            ..Sample::of(together, client.elapsed_ns, client.usage, Some(server.usage))
+            ..Sample::new(together, client.elapsed_ns, client.usage, Some(server.usage))
         })
     }
 
@@ -218,7 +218,7 @@ impl<'a> Client<'a> {
         let sample = Sample {
             lost: server.lost,
             speed: client.speed,
-            ..Sample::of(iterations, client.elapsed_ns, client.usage, Some(server.usage))
+            ..Sample::new(iterations, client.elapsed_ns, client.usage, Some(server.usage))
         };
         Ok((sample, log.times()))
     }
@@ -235,7 +235,7 @@ impl<'a> Client<'a> {
             each,
             schedule: pacer.schedule(),
             speed: client.speed,
-            ..Sample::of(together, elapsed_ns, client.usage, Some(server.usage))
+            ..Sample::new(together, elapsed_ns, client.usage, Some(server.usage))
         })
     }
 
@@ -267,7 +267,8 @@ impl<'a> Client<'a> {
         let clock = Clock::new(orders.singly.clock(self.session.orders.clock));
         let iterations = self.iterations_among_peers(orders, is_answered)?;
         let phase = Phase { kind: PhaseKind::Common, iterations, check: false, reads_speed: false };
-        let (mut all, mut times) = (Sample::of(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
+        let (mut all, mut times) =
+            (Sample::new(0, 0.0, Usage::default(), Some(Usage::default())), Vec::new());
         self.session.wait_for_the_others()?;
         // One more phase when all have measured one, so that every client was at work while the last of them measured.
         let mut is_last = self.session.is_the_only_client();
@@ -318,7 +319,7 @@ impl<'a> Client<'a> {
     /// Announces a phase to the server, runs the client's side of it, and takes the server's account of it.
     fn phase(&mut self, phase: Phase, mut watched: Watched<'_>) -> Outcome<(ClientPhase, ServerPhase)> {
         self.announce(phase)?;
-        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::from_phase(&phase);
         let is_steady = matches!(phase.kind, PhaseKind::Steady { .. });
         self.iterations(lead_in, Watched::Nothing)?;
         let pair_before_ns = phase.reads_speed.then(|| self.speed.pair_ns()).flatten();
@@ -375,7 +376,7 @@ impl<'a> Client<'a> {
         };
         let mut probe = self.session.attach(addresses)?;
         self.await_servers()?;
-        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::from_phase(&phase);
         // By the clock of all that probes see, so that iterations can be laid beside it.
         let mut log = IterationLog::new(Clock::new(ClockSource::MonotonicRaw), iterations);
         self.iterations(lead_in, Watched::Nothing)?;
@@ -398,7 +399,7 @@ impl<'a> Client<'a> {
             client: probe.observation()?,
             server: self.server_phase()?.observation,
         };
-        Ok((Sample::of(iterations, elapsed_ns, Usage::default(), None), observation))
+        Ok((Sample::new(iterations, elapsed_ns, Usage::default(), None), observation))
     }
 
     /// The client's side of `iterations`.
@@ -429,7 +430,7 @@ impl<'a> Client<'a> {
         let mut log = CallLog::new(self.clock);
         let phase = Phase { kind: PhaseKind::Calls, iterations: messages, check: false, reads_speed: false };
         self.announce(phase)?;
-        let iterations = Iterations::of(&phase);
+        let iterations = Iterations::from_phase(&phase);
         for range in iterations.ranges() {
             match range == iterations.timed {
                 true => self.endpoints.calls(range, &mut log)?,
@@ -446,7 +447,7 @@ impl<'a> Client<'a> {
         let mut log = StepLog::new(self.clock);
         let phase = Phase { kind: PhaseKind::Steps, iterations: sessions, check: false, reads_speed: false };
         self.announce(phase)?;
-        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(&phase);
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::from_phase(&phase);
         self.iterations(lead_in, Watched::Nothing)?;
         self.iterations(settling, Watched::Nothing)?;
         if let Workload::Session(session) = self.session.workload() {
@@ -459,7 +460,7 @@ impl<'a> Client<'a> {
     }
 
     fn announce(&mut self, phase: Phase) -> Outcome<()> {
-        self.iterations_so_far += Iterations::of(&phase).count();
+        self.iterations_so_far += Iterations::from_phase(&phase).count();
         self.session.expect(phase.iterations, self.iteration_ns.unwrap_or(0.0))?;
         let checks = self.session.check(phase.check);
         self.endpoints.ends().iter_mut().for_each(|end| end.check(checks));

@@ -176,7 +176,7 @@ fn listen(incoming: &Channel, to: &SyncSender<CoordinatorMessage>) {
             Ok(Some(_)) => {}
             Ok(None) => leave(&format!("nothing has come from the coordinator for {} s", SILENCE.as_secs())),
             Err(Errno::INTR) => continue,
-            Err(errno) => leave(&Failure::of("poll", "control channel", errno).to_string()),
+            Err(errno) => leave(&Failure::from_errno("poll", "control channel", errno).to_string()),
         }
         let message = match incoming.receive::<CoordinatorMessage>() {
             Ok((message, _)) => message,

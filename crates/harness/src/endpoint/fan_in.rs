@@ -65,7 +65,7 @@ impl Ready {
         })
     }
 
-    fn of(data: epoll::EventData) -> Self {
+    fn from_data(data: epoll::EventData) -> Self {
         let at = (data.u64() / 2) as usize;
         if data.u64().is_multiple_of(2) { Ready::Link(at) } else { Ready::Endpoint(at) }
     }
@@ -92,7 +92,7 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         let clients =
             links.iter().zip(endpoints).map(|(link, endpoint)| ServedClient { link, endpoint, phase: None });
         let clock = Clock::new(session.orders.clock);
-        let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
+        let delay = InjectedDelay::from_orders(&session.orders, EndpointRole::Server, &clock)?;
         Ok(Self { session, clock, clients: clients.collect(), delay, epoll })
     }
 
@@ -107,11 +107,13 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => {
-                    return Err(Failure::of("epoll_wait", "the endpoints of the server", errno).into());
+                    return Err(
+                        Failure::from_errno("epoll_wait", "the endpoints of the server", errno).into()
+                    );
                 }
             }
             for event in &events {
-                match Ready::of(event.data) {
+                match Ready::from_data(event.data) {
                     Ready::Link(at) => open -= usize::from(!self.begin(at)?),
                     Ready::Endpoint(at) => self.message(at)?,
                 }
@@ -134,7 +136,7 @@ impl<'a, E: Endpoint> FanInServer<'a, E> {
         client.endpoint.check(self.session.check(phase.check));
         let is_noted = phase.kind == PhaseKind::Common && !self.session.workload().is_answered();
         client.phase = Some(RunningPhase {
-            iterations: Iterations::of(&phase),
+            iterations: Iterations::from_phase(&phase),
             next: 0,
             before: of_this_thread(),
             usage: None,

@@ -27,7 +27,11 @@ pub(crate) enum InjectedDelay {
 
 impl InjectedDelay {
     /// The delay that `orders` has for the endpoint `side`, by `clock`, on the CPU and in the thread on which this runs.
-    pub(crate) fn of(orders: &Orders, side: EndpointRole, clock: &Clock) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_orders(
+        orders: &Orders,
+        side: EndpointRole,
+        clock: &Clock,
+    ) -> Result<Option<Self>, Failure> {
         let inject = orders.case.inject.filter(|inject| inject.side == side);
         let Some((inject, ns)) = inject.zip(orders.inject_ns) else { return Ok(None) };
         if !inject.is_asleep {

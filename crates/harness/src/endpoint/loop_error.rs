@@ -24,7 +24,7 @@ impl From<LoopError> for EndpointError {
                 remedy: "see the peer's own error".to_owned(),
                 blame: Blame::Peer,
             },
-            LoopError::Call { name, errno } => Failure::of(name, "the mechanism", errno).into(),
+            LoopError::Call { name, errno } => Failure::from_errno(name, "the mechanism", errno).into(),
             // Whether the message was lost, doubled or changed on its way, or never sent: it is the mechanism's doing, and
             // the endpoint that finds it out is the one to be heard.
             LoopError::Payload { iteration, at } => Self {

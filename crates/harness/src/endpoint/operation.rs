@@ -39,7 +39,7 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
     pub(crate) fn new(session: &'a Session, operation: O) -> Outcome<Self> {
         let clock = Clock::new(session.orders.clock);
         let speed = SpeedReader::new(clock, None);
-        let delay = InjectedDelay::of(&session.orders, EndpointRole::Client, &clock)?;
+        let delay = InjectedDelay::from_orders(&session.orders, EndpointRole::Client, &clock)?;
         Ok(Self { session, clock, speed, operation, delay, iterations_so_far: 0, iteration_ns: None })
     }
 
@@ -49,9 +49,9 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         while let Some(orders) = self.session.next_slice()? {
             let before = self.session.elsewhere();
             let report = match (self.session.workload(), &self.session.orders.probe) {
-                (Workload::Accuracy, _) => SliceReport::of(self.accuracy(orders.size)?),
+                (Workload::Accuracy, _) => SliceReport::from_sample(self.accuracy(orders.size)?),
                 (_, None) if orders.singly == Singly::Throughout => self.logged_cost(orders.size)?,
-                (_, None) => SliceReport::of(self.cost(orders.size)?),
+                (_, None) => SliceReport::from_sample(self.cost(orders.size)?),
                 (_, Some(request)) => self.observed_cost(orders.size, request)?,
             };
             let elsewhere = before.or(self.session.elsewhere());
@@ -70,7 +70,7 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         Ok(Sample {
             trial_iterations: std::mem::take(&mut self.iterations_so_far),
             speed: self.session.reads_speed().then_some(speed),
-            ..Sample::of(iterations, elapsed_ns, client, None)
+            ..Sample::new(iterations, elapsed_ns, client, None)
         })
     }
 
@@ -90,9 +90,9 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         let elapsed_ns = log.ticks.iter().sum::<u64>() as f64;
         let sample = Sample {
             trial_iterations: std::mem::take(&mut self.iterations_so_far),
-            ..Sample::of(iterations, elapsed_ns, usage, None)
+            ..Sample::new(iterations, elapsed_ns, usage, None)
         };
-        Ok(SliceReport { iteration_times: vec![log.times()], ..SliceReport::of(sample) })
+        Ok(SliceReport { iteration_times: vec![log.times()], ..SliceReport::from_sample(sample) })
     }
 
     /// A slice of `cost` with a probe: its sample is of the observed iterations.
@@ -107,8 +107,8 @@ impl<'a, O: Operation> OperationTrial<'a, O> {
         let client = probe.observation()?;
         let observation =
             Observation { iterations, elapsed_ns, iteration_ends_ns: Vec::new(), client, server: None };
-        let sample = Sample::of(iterations, elapsed_ns, Usage::default(), None);
-        Ok(SliceReport { observation: Some(observation), ..SliceReport::of(sample) })
+        let sample = Sample::new(iterations, elapsed_ns, Usage::default(), None);
+        Ok(SliceReport { observation: Some(observation), ..SliceReport::from_sample(sample) })
     }
 
     /// How many iterations a slice is to have. The first slice of a trial begins with a warm-up.
@@ -228,7 +228,7 @@ impl<O: Operation> OperationTrial<'_, O> {
             off_clock_ns: mean(&said_ns) - mean(&clock_ns),
             resolution_ns: resolution_ticks * tick_ns,
         };
-        Ok(Sample { timer: Some(timer), ..Sample::of(intervals, clock_ns.iter().sum(), usage, None) })
+        Ok(Sample { timer: Some(timer), ..Sample::new(intervals, clock_ns.iter().sum(), usage, None) })
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct MessageNumber {
 
 impl MessageNumber {
     /// That of a message of `size_bytes`.
-    pub(super) fn of(size_bytes: usize, check: Check) -> Self {
+    pub(super) fn for_size(size_bytes: usize, check: Check) -> Self {
         let bits = match check {
             Check::Nothing => 0,
             Check::Sequence | Check::Everything => 8 * size_bytes.min(8) as u32,
@@ -151,12 +151,14 @@ mod tests {
     #[test]
     fn of_a_number_as_much_is_checked_as_the_message_holds() {
         for size_bytes in 0..=9 {
-            let number = MessageNumber::of(size_bytes, Check::Sequence);
-            assert_eq!(MessageNumber::of(size_bytes, Check::Everything), number);
+            let number = MessageNumber::for_size(size_bytes, Check::Sequence);
+            assert_eq!(MessageNumber::for_size(size_bytes, Check::Everything), number);
             for bit in 0..64 {
                 let is_held = bit < 8 * size_bytes;
                 assert_eq!(number.is_that_of(300, 300 ^ (1 << bit)), !is_held, "{size_bytes} {bit}");
-                assert!(MessageNumber::of(size_bytes, Check::Nothing).is_that_of(300, 300 ^ (1 << bit)));
+                assert!(
+                    MessageNumber::for_size(size_bytes, Check::Nothing).is_that_of(300, 300 ^ (1 << bit))
+                );
             }
         }
     }

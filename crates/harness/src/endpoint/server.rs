@@ -45,7 +45,7 @@ impl<'a> Server<'a> {
             true => SpeedReader::of_server(clock, link)?,
             false => SpeedReader::new(clock, None),
         };
-        let delay = InjectedDelay::of(&session.orders, EndpointRole::Server, &clock)?;
+        let delay = InjectedDelay::from_orders(&session.orders, EndpointRole::Server, &clock)?;
         let network = session.network_meter(endpoint.network_socket());
         Ok(Self { session, link, clock, endpoint, delay, speed, network })
     }
@@ -83,7 +83,7 @@ impl<'a> Server<'a> {
     ///
     /// Where iterations are not answered, the server alone knows when a message came: it notes that in `log`.
     fn total(&mut self, phase: &Phase, mut log: Option<ArrivalLog>) -> Result<ServerPhase, LoopError> {
-        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::from_phase(phase);
         let (mut before, mut after) = (of_this_thread(), None);
         self.iterations(lead_in, NOTHING)?;
         let before_ns = self.speed_before(phase);
@@ -113,7 +113,7 @@ impl<'a> Server<'a> {
 
     /// A stream in its steady state: from the arrival of the last message of the run-up to that of the last timed one.
     fn steady(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
-        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::from_phase(phase);
         self.iterations(lead_in, NOTHING)?;
         let before_ns = self.speed_before(phase);
         self.endpoint.drain(settling, NOTHING)?;
@@ -155,7 +155,7 @@ impl<'a> Server<'a> {
         let mut probe = self.session.attach(self.endpoint.addresses())?;
         // The client begins when the server is ready.
         self.link.send(PeerMessage::Ready, &[])?;
-        let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
+        let Iterations { lead_in, settling, timed, lead_out } = Iterations::from_phase(phase);
         self.iterations(lead_in, NOTHING)?;
         self.iterations(settling, NOTHING)?;
         self.cool()?;
@@ -184,7 +184,7 @@ impl<'a> Server<'a> {
 
     fn calls(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
         let mut log = CallLog::new(self.clock);
-        let iterations = Iterations::of(phase);
+        let iterations = Iterations::from_phase(phase);
         for range in iterations.ranges() {
             match range == iterations.timed {
                 true => self.endpoint.calls(range, &mut log)?,
@@ -197,7 +197,7 @@ impl<'a> Server<'a> {
     fn steps(&mut self, phase: &Phase) -> Result<ServerPhase, LoopError> {
         let mut log = StepLog::new(self.clock);
         if let Workload::Session(session) = self.session.workload() {
-            let Iterations { lead_in, settling, timed, lead_out } = Iterations::of(phase);
+            let Iterations { lead_in, settling, timed, lead_out } = Iterations::from_phase(phase);
             self.iterations(lead_in, NOTHING)?;
             self.iterations(settling, NOTHING)?;
             self.endpoint.steps(timed, session, &mut log)?;

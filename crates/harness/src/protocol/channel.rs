@@ -179,7 +179,7 @@ impl StreamOutput {
             match write(&*fd, rest) {
                 Ok(written) => rest = &rest[written..],
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => return Err(Failure::of("write", "control channel", errno)),
+                Err(errno) => return Err(Failure::from_errno("write", "control channel", errno)),
             }
         }
         Ok(())
@@ -213,7 +213,7 @@ fn send_with_descriptors(socket: &OwnedFd, frame: &[u8], fds: &[BorrowedFd<'_>])
         match write(socket, rest) {
             Ok(written) => rest = &rest[written..],
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(Failure::of("write", "control channel", errno)),
+            Err(errno) => return Err(Failure::from_errno("write", "control channel", errno)),
         }
     }
     Ok(())
@@ -233,7 +233,7 @@ fn receive_with_descriptors(socket: &OwnedFd, length: &mut [u8]) -> Result<(usiz
         return Err(closed());
     }
     if got.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(Failure::of("recvmsg", "the descriptors of a ticket", Errno::MFILE));
+        return Err(Failure::from_errno("recvmsg", "the descriptors of a ticket", Errno::MFILE));
     }
     let fds = ancillary.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
@@ -249,7 +249,7 @@ fn read_some(fd: impl AsFd, into: &mut [u8]) -> Result<usize, Failure> {
             Ok(0) => return Err(closed()),
             Ok(count) => return Ok(count),
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(Failure::of("read", "control channel", errno)),
+            Err(errno) => return Err(Failure::from_errno("read", "control channel", errno)),
         }
     }
 }
@@ -265,10 +265,10 @@ fn wait_for(
     loop {
         let left = timespec(timer.left_of(limit));
         match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], Some(&left)) {
-            Ok(0) => return Err(Failure::of(operation, "control channel", Errno::TIMEDOUT)),
+            Ok(0) => return Err(Failure::from_errno(operation, "control channel", Errno::TIMEDOUT)),
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(Failure::of("poll", "control channel", errno)),
+            Err(errno) => return Err(Failure::from_errno("poll", "control channel", errno)),
         }
     }
 }

@@ -131,11 +131,11 @@ mod tests {
 
     #[test]
     fn a_failure_keeps_its_words_and_is_judged_by_its_errno() {
-        let failure = Failure::of("sendmsg", "the link", Errno::PIPE);
+        let failure = Failure::from_errno("sendmsg", "the link", Errno::PIPE);
         let error = EndpointError::from(failure.clone());
         assert_eq!((error.to_string(), error.blame), (failure.to_string(), Blame::Peer));
         // The word alone blames nobody.
-        let named = Failure::of("mmap", "the peer's memory", Errno::INVAL);
+        let named = Failure::from_errno("mmap", "the peer's memory", Errno::INVAL);
         assert_eq!(EndpointError::from(named).blame, Blame::Itself);
         let named = Failure::new("mmap", "the peer's memory", "too short", "see the peer's own error");
         assert_eq!(EndpointError::from(named).blame, Blame::Itself);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn an_error_crosses_the_channel_as_data() {
-        let error = EndpointError::from(Failure::of("open", "/dev/null", Errno::MFILE));
+        let error = EndpointError::from(Failure::from_errno("open", "/dev/null", Errno::MFILE));
         let text = serde_json::to_string(&error).unwrap();
         assert!(text.contains(r#""blame":"host""#) && text.contains(r#""operation":"open""#), "{text}");
         assert_eq!(serde_json::from_str::<EndpointError>(&text).unwrap(), error);

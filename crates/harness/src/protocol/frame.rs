@@ -32,7 +32,7 @@ pub(crate) fn frame(message: &impl Serialize) -> Result<Vec<u8>, Failure> {
 pub(crate) fn body_bytes(length: [u8; LENGTH_BYTES]) -> Result<usize, Failure> {
     let bytes = u32::from_le_bytes(length) as usize;
     if bytes > LONGEST_BYTES {
-        Err(Failure::of("receive", "control channel", Errno::MSGSIZE))
+        Err(Failure::from_errno("receive", "control channel", Errno::MSGSIZE))
     } else {
         Ok(bytes)
     }

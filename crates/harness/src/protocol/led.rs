@@ -169,7 +169,7 @@ pub struct LedDone {
 
 impl LedPhase {
     /// A phase of so many timed `messages` of `workload`.
-    pub(crate) fn of(
+    pub(crate) fn drawn(
         workload: Workload,
         messages: u64,
         check: bool,

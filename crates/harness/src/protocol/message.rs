@@ -131,11 +131,11 @@ mod tests {
     /// Whatever comes is a message or a failure, for both sides. What is read is written again and read the same.
     #[test]
     fn damaged_messages_are_refused_or_read_and_panic_nowhere() {
-        let sample = Sample::of(5, 100.0, Usage::default(), None);
+        let sample = Sample::new(5, 100.0, Usage::default(), None);
         let from_endpoint = [
             EndpointMessage::Hello(Hello::own()),
             EndpointMessage::Expect { ns: u64::MAX },
-            EndpointMessage::Slice(Box::new(SliceReport::of(sample))),
+            EndpointMessage::Slice(Box::new(SliceReport::from_sample(sample))),
             EndpointMessage::Peer(Box::new(PeerMessage::Done(Box::default()))),
             EndpointMessage::from(Err(EndpointError::bug("a", "b", "c"))),
         ];

@@ -96,7 +96,7 @@ pub(crate) struct Iterations {
 
 impl Iterations {
     /// Those of `phase`.
-    pub(crate) fn of(phase: &Phase) -> Self {
+    pub(crate) fn from_phase(phase: &Phase) -> Self {
         match phase.kind {
             PhaseKind::Steady { run_up, run_out } => {
                 Self::with(phase.iterations, 1, run_up.max(LEAST_STREAMED), run_out.max(LEAST_STREAMED))
@@ -139,7 +139,7 @@ mod tests {
         ] {
             for timed in [0, 1, 100] {
                 let phase = Phase { kind, iterations: timed, check: false, reads_speed: true };
-                let iterations = Iterations::of(&phase);
+                let iterations = Iterations::from_phase(&phase);
                 let mut next = 0;
                 for range in iterations.ranges() {
                     assert_eq!(range.start, next);
@@ -157,7 +157,7 @@ mod tests {
     fn a_stream_has_as_many_messages_after_the_timed_ones_as_before() {
         let kind = PhaseKind::Steady { run_up: 50, run_out: 70 };
         let Iterations { settling, lead_out, .. } =
-            Iterations::of(&Phase { kind, iterations: 100, check: false, reads_speed: false });
+            Iterations::from_phase(&Phase { kind, iterations: 100, check: false, reads_speed: false });
         assert_eq!((settling.end - settling.start, lead_out.end - lead_out.start), (50, 70));
     }
 }

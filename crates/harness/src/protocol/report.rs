@@ -29,7 +29,7 @@ pub struct SliceReport {
 
 impl SliceReport {
     /// Of a slice of which there is nothing to say but its sample.
-    pub fn of(sample: Sample) -> Self {
+    pub fn from_sample(sample: Sample) -> Self {
         Self {
             sample,
             settings: Vec::new(),

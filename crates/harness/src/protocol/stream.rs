@@ -29,7 +29,7 @@ fn count<T: DeserializeOwned + Serialize>(mut bytes: &[u8]) -> usize {
     let mut count = 0;
     while let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() {
         let Ok(body) = body_bytes(*length).and_then(|length| {
-            let refuse = || sys::Failure::of("read", "a message", sys::Errno::PIPE);
+            let refuse = || sys::Failure::from_errno("read", "a message", sys::Errno::PIPE);
             rest.get(..length).ok_or_else(refuse)
         }) else {
             break;

@@ -140,7 +140,7 @@ fn options(request: &RatioRequest) -> ComparisonOptions {
 
 fn ratios_of(pair: &CasePair) -> PairedRatios {
     let [a, b] = &pair.samples;
-    PairedRatios::of(pair_name(pair), pair.cases.each_ref(), [a, b])
+    PairedRatios::new(pair_name(pair), pair.cases.each_ref(), [a, b])
 }
 
 /// The pairs of cases that this host can measure, refused where there is none.

@@ -18,7 +18,7 @@ pub fn run(arguments: EndpointArguments) -> Result<Exit, Error> {
         [name] => named(name)?,
         _ => None,
     };
-    let via = via.map_or_else(|| Via::of(command), Ok)?;
+    let via = via.map_or_else(|| Via::from_words(command), Ok)?;
     // An endpoint that is checked must not outlive this process.
     let interrupted = watch_signals()?;
     let (mut reasons, mut printed) = (Vec::<Reason>::new(), Ok(()));

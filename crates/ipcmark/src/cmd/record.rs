@@ -89,7 +89,8 @@ fn show(arguments: &RecordArguments, scenario: &Scenario) -> Result<(), Error> {
     let text = scenario.to_toml();
     Scenario::parse(&text, CARDS)
         .map_err(|invalid| Failure::new("write", "the scenario", invalid.problem, "report this bug"))?;
-    let (analysed, existing) = (AnalysedScenario::of(scenario), Existing::from(arguments.page.existing));
+    let (analysed, existing) =
+        (AnalysedScenario::from_scenario(scenario), Existing::from(arguments.page.existing));
     let mut wrote = String::new();
     if let Some(path) = &arguments.output {
         derived_file::write(path, text.as_bytes(), existing)?;

@@ -33,7 +33,7 @@ pub fn run(arguments: ReplayArguments) -> Result<Exit, Error> {
         Some(other) => replay::replay_both([&scenario, &other], &bounds).map(|[a, b]| {
             let ((scenario, a), (other, b)) = (together(&scenario, &a), together(&other, &b));
             let both = [analysed(&scenario, &a), analysed(&other, &b)];
-            let both = ReplayedBoth::of(both, [&a.trials, &b.trials]);
+            let both = ReplayedBoth::new(both, [&a.trials, &b.trials]);
             let page = report::replay_both_html(&both, &command());
             let text = report::replay_both(&both, &style());
             (text, page, serde_json::json!(both), a.has_measured() && b.has_measured())
@@ -66,7 +66,7 @@ fn other(scenario: &Scenario, against: &str) -> Result<Scenario, Error> {
 
 /// The same of flows and processes that are alike, together.
 fn together(scenario: &Scenario, replayed: &Replayed) -> (Scenario, Replayed) {
-    let alike = Alike::of(&[scenario]);
+    let alike = Alike::from_scenarios(&[scenario]);
     let Replayed { trials, flows, elsewhere, interrupted } = replayed;
     let (trials, flows, elsewhere) = (alike.trials(trials), alike.totals(flows), alike.elsewhere(elsewhere));
     (alike.scenario(scenario), Replayed { trials, flows, elsewhere, interrupted: *interrupted })
@@ -74,5 +74,5 @@ fn together(scenario: &Scenario, replayed: &Replayed) -> (Scenario, Replayed) {
 
 fn analysed(scenario: &Scenario, replayed: &Replayed) -> AnalysedReplay {
     let Replayed { trials, flows, elsewhere, interrupted } = replayed;
-    AnalysedReplay::of(scenario, trials, flows, elsewhere, *interrupted)
+    AnalysedReplay::from_trials(scenario, trials, flows, elsewhere, *interrupted)
 }

@@ -33,7 +33,7 @@ pub fn run(arguments: ReportArguments) -> Result<Exit, Error> {
 
 /// Makes the files that are asked for and prints which.
 fn make(files: &FileOptions, all: &[Results], metric: Option<&str>, existing: Existing) -> Result<(), Error> {
-    let analysed: Vec<AnalysedResults<'_>> = all.iter().map(AnalysedResults::of).collect();
+    let analysed: Vec<AnalysedResults<'_>> = all.iter().map(AnalysedResults::from_results).collect();
     // Everything is made before anything is written, so that a bad metric leaves nothing half done.
     let page = match &files.html {
         Some(path) => Some((path, report::html(&analysed, metric, &command())?)),

@@ -109,7 +109,7 @@ pub fn measure_and_show(request: &RunRequest, timer: Timer) -> Result<Exit, Erro
 /// Makes the page of `results`, and says so on standard error: standard output may be read by a program.
 fn page(path: &Path, request: &RunRequest, results: &Results) -> Result<(), Error> {
     let metric = request.show.metric.as_deref();
-    let page = report::html(&[AnalysedResults::of(results)], metric, &command())?;
+    let page = report::html(&[AnalysedResults::from_results(results)], metric, &command())?;
     derived_file::write(path, page.as_bytes(), request.page.existing.into())?;
     complain(&format!("wrote {}, {} bytes\n", path.display(), page.len()));
     Ok(())

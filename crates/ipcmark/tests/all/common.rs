@@ -256,7 +256,7 @@ pub struct Process {
 }
 
 impl Process {
-    fn of(pid: i32) -> Option<Self> {
+    fn from_pid(pid: i32) -> Option<Self> {
         let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let words = command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
         Some(Self { pid, command: words.collect() })
@@ -288,7 +288,7 @@ fn parent(pid: i32) -> Option<i32> {
 fn processes(which: impl Fn(&Process) -> bool) -> Vec<Process> {
     let entries = fs::read_dir("/proc").expect("/proc");
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut found: Vec<Process> = pids.filter_map(Process::of).filter(which).collect();
+    let mut found: Vec<Process> = pids.filter_map(Process::from_pid).filter(which).collect();
     found.sort_by_key(|process| process.pid);
     found
 }
@@ -305,7 +305,7 @@ pub fn endpoints_at_once(coordinator: i32) -> Vec<Process> {
         return endpoints(coordinator);
     };
     let pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-    let mut found: Vec<Process> = pids.filter_map(Process::of).filter(Process::is_endpoint).collect();
+    let mut found: Vec<Process> = pids.filter_map(Process::from_pid).filter(Process::is_endpoint).collect();
     found.sort_by_key(|process| process.pid);
     found
 }

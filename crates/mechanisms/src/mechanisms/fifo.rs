@@ -36,7 +36,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(trial: &Path) -> Self {
+    fn in_trial(trial: &Path) -> Self {
         Self { to_server: trial.with_extension("to-server"), to_client: trial.with_extension("to-client") }
     }
 }
@@ -69,7 +69,7 @@ impl Mechanism for Fifo {
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Bound, Ticket), Failure> {
         let path = trial.path();
-        let names = Names::of(&path);
+        let names = Names::in_trial(&path);
         make(&names.to_server)?;
         make(&names.to_client)?;
         let input = open_reader(&names.to_client)?;
@@ -89,7 +89,7 @@ impl Mechanism for Fifo {
     }
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<DescriptorEndpoint, Failure> {
-        let names = Names::of(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
+        let names = Names::in_trial(Path::new(std::ffi::OsStr::from_bytes(&ticket.address)));
         let output = open_writer(&names.to_client)?;
         let input = open_reader(&names.to_server)?;
         endpoint(input, output, trial.params, Vec::new())

@@ -46,7 +46,8 @@ impl BetweenThreads for PidfdSignal {
 fn open(thread: ThreadId) -> Result<OwnedFd, Failure> {
     let (number, flags) =
         if thread.is_of_this_process() { (thread.tid, THREAD) } else { (thread.pid, PidfdFlags::empty()) };
-    let number = Pid::from_raw(number).ok_or_else(|| Failure::of("pidfd_open", number, Errno::INVAL))?;
+    let number =
+        Pid::from_raw(number).ok_or_else(|| Failure::from_errno("pidfd_open", number, Errno::INVAL))?;
     pidfd_open(number, flags).or_fail("pidfd_open", format!("the peer, {number:?}"))
 }
 

@@ -75,7 +75,7 @@ impl Mechanism for ProcessVm {
 
     fn connect(trial: &TrialContext<'_>, ticket: Ticket) -> Result<ProcessVmEndpoint, Failure> {
         let peer = ticket.address.as_slice().try_into().map(ThreadId::from_bytes);
-        let peer = peer.map_err(|_| Failure::of("take the ticket of", "process-vm", Errno::INVAL))?;
+        let peer = peer.map_err(|_| Failure::from_errno("take the ticket of", "process-vm", Errno::INVAL))?;
         let [socket] = ticket.descriptors("process-vm")?;
         let mut socket = descriptor_endpoint(socket, trial.params)?;
         // Allow the client to read this memory before any message is announced.
@@ -92,7 +92,7 @@ fn descriptor_endpoint(socket: OwnedFd, params: &Params) -> Result<DescriptorEnd
 impl Endpoint for ProcessVmEndpoint {
     #[inline(always)]
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.socket.send(&AddressRange::of(bytes).to_bytes())?;
+        self.socket.send(&AddressRange::from_slice(bytes).to_bytes())?;
         // The receiver answers when it has copied.
         self.socket.receive(&mut [0])?;
         Ok(bytes.len())

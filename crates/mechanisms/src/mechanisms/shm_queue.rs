@@ -163,7 +163,7 @@ impl Lock {
     fn bind(trial: &TrialContext<'_>, ticket: &mut Ticket) -> Result<Self, Failure> {
         Ok(match trial.params.text(&ShmQueue::CARD, "lock") {
             Some("sysv-sem") => {
-                let key = SysvKey::of(trial.path());
+                let key = SysvKey::hashed(trial.path());
                 // The locks are free at first. That must not be undone when the client ends.
                 let (fresh, registered) =
                     trial.make_named(ObjectName::SysvSem(key), || SysvSemaphores::create(key, 2, false))?;
@@ -193,7 +193,7 @@ impl Lock {
         let card = &ShmQueue::CARD;
         Ok(match trial.params.text(card, "lock") {
             Some("sysv-sem") => Lock::SystemV {
-                semaphores: SysvSemaphores::open(SysvKey::of(trial.path()), 2, true)?,
+                semaphores: SysvSemaphores::open(SysvKey::hashed(trial.path()), 2, true)?,
                 sleeper: Sleeper::connect_eventfds(card, ticket)?,
                 _registered: None,
             },

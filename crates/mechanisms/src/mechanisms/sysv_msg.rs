@@ -117,7 +117,7 @@ fn set_capacity(queue: &SysvMessageQueue, params: &Params) -> Result<Setting, Fa
 }
 
 fn keys(trial: &TrialContext<'_>) -> [SysvKey; 2] {
-    ["to-server", "to-client"].map(|direction| SysvKey::of((trial.path(), direction)))
+    ["to-server", "to-client"].map(|direction| SysvKey::hashed((trial.path(), direction)))
 }
 
 impl Endpoint for SysvMsgEndpoint {

@@ -54,7 +54,7 @@ impl Mechanism for SysvSem {
     }
 
     fn bind(trial: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
-        let key = SysvKey::of(trial.path());
+        let key = SysvKey::hashed(trial.path());
         let (semaphores, registered) = trial.make_named(ObjectName::SysvSem(key), || {
             SysvSemaphores::create(key, 2, undo(trial, &Self::CARD))
         })?;
@@ -67,7 +67,7 @@ impl Mechanism for SysvSem {
     }
 
     fn connect(trial: &TrialContext<'_>, _: Ticket) -> Result<Self::End, Failure> {
-        let semaphores = SysvSemaphores::open(SysvKey::of(trial.path()), 2, undo(trial, &Self::CARD))?;
+        let semaphores = SysvSemaphores::open(SysvKey::hashed(trial.path()), 2, undo(trial, &Self::CARD))?;
         Ok(WakeEndpoint(SemaphoreEndpoint { semaphores, raises: 1, lowers: 0, _registered: None }))
     }
 }

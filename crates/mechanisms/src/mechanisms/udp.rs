@@ -167,7 +167,7 @@ pub(crate) fn connect_udp<E>(
     let (port, fitting) = ticket
         .address
         .split_last_chunk::<4>()
-        .ok_or_else(|| Failure::of("take the ticket of", card.name, Errno::INVAL))?;
+        .ok_or_else(|| Failure::from_errno("take the ticket of", card.name, Errno::INVAL))?;
     let fitting = Some(u32::from_be_bytes(*fitting));
     let server = network.address_of(port, card.name)?;
     let socket = socket_with(server.address_family(), SocketType::DGRAM, SocketFlags::CLOEXEC, None)

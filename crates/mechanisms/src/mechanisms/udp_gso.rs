@@ -101,7 +101,7 @@ impl UdpGsoEndpoint {
     fn new(socket: OwnedFd, params: &Params, shape: Shape, role: WindowRole) -> Result<Self, Failure> {
         let card = &UdpGso::CARD;
         let segment = segment_bytes(params);
-        let too_large = || Failure::of("set the segment of", card.name, Errno::MSGSIZE);
+        let too_large = || Failure::from_errno("set the segment of", card.name, Errno::MSGSIZE);
         let size_bytes = u16::try_from(segment).map_err(|_| too_large())?;
         set_udp_segment(&socket, size_bytes).or_fail("setsockopt(UDP_SEGMENT)", card.name)?;
         if params.text(card, GRO.name) == Some("on") {

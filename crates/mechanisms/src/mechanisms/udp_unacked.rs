@@ -122,7 +122,7 @@ fn connect_between_hosts(
     let (messages, requests) = ticket
         .address
         .split_at_checked(size_of::<u16>())
-        .ok_or_else(|| Failure::of("take the ticket of", name, Errno::INVAL))?;
+        .ok_or_else(|| Failure::from_errno("take the ticket of", name, Errno::INVAL))?;
     let (messages, requests) = (network.address_of(messages, name)?, network.address_of(requests, name)?);
     let socket = |kind| {
         socket_with(messages.address_family(), kind, SocketFlags::CLOEXEC, None).or_fail("socket", name)

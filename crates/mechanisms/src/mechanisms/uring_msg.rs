@@ -53,7 +53,8 @@ impl Mechanism for UringMsg {
     fn bind(_: &TrialContext<'_>) -> Result<(Self::Bound, Ticket), Failure> {
         let (answer, to_answer) = pipe_with(PipeFlags::CLOEXEC).or_fail("pipe2", "an introduction")?;
         let own = MessageRing::open()?;
-        let ticket = Ticket { address: RingLocation::of(&own).to_bytes().to_vec(), fds: vec![to_answer] };
+        let ticket =
+            Ticket { address: RingLocation::from_ring(&own).to_bytes().to_vec(), fds: vec![to_answer] };
         Ok(((own, answer), ticket))
     }
 
@@ -61,7 +62,7 @@ impl Mechanism for UringMsg {
         let mut location = [0; 8];
         let count = read(&answer, &mut location).or_fail("read", "the server's introduction")?;
         if count < location.len() {
-            return Err(Failure::of("read", "the server's introduction", Errno::PIPE));
+            return Err(Failure::from_errno("read", "the server's introduction", Errno::PIPE));
         }
         Ok(WakeEndpoint(RingEndpoint { own, peer: RingLocation::from_bytes(location).ring()? }))
     }
@@ -69,10 +70,10 @@ impl Mechanism for UringMsg {
     fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<Self::End, Failure> {
         let location = ticket.address.as_slice().try_into().map(RingLocation::from_bytes);
         let location =
-            location.map_err(|_| Failure::of("take the ticket of", Self::CARD.name, Errno::INVAL))?;
+            location.map_err(|_| Failure::from_errno("take the ticket of", Self::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(Self::CARD.name)?;
         let (own, peer) = (MessageRing::open()?, location.ring()?);
-        write(&to_client, &RingLocation::of(&own).to_bytes()).or_fail("write", "an introduction")?;
+        write(&to_client, &RingLocation::from_ring(&own).to_bytes()).or_fail("write", "an introduction")?;
         Ok(WakeEndpoint(RingEndpoint { own, peer }))
     }
 }
@@ -81,7 +82,7 @@ impl Mechanism for UringMsg {
 fn attempt() -> Result<(), Failure> {
     let (mut client, mut server) = (MessageRing::open()?, MessageRing::open()?);
     client
-        .notify(RingLocation::of(&server).ring()?.as_fd())
+        .notify(RingLocation::from_ring(&server).ring()?.as_fd())
         .or_fail("IORING_OP_MSG_RING", "a ring of this process")?;
     server.wait();
     // That a process may take its own descriptor does not mean that it may take another's.
@@ -107,7 +108,7 @@ struct RingLocation {
 
 impl RingLocation {
     /// The location of `own`. From now on the peer, a descendant of the same coordinator, may fetch it.
-    fn of(own: &MessageRing) -> Self {
+    fn from_ring(own: &MessageRing) -> Self {
         // Without Yama there is nothing to allow, and this fails.
         let _ = getppid().map(|coordinator| set_ptracer(PTracer::ProcessID(coordinator)));
         Self { pid: getpid().as_raw_nonzero().get(), descriptor: own.as_fd().as_raw_fd() }
@@ -116,7 +117,7 @@ impl RingLocation {
     /// A descriptor of the ring at this location (pidfd_getfd(2)).
     fn ring(self) -> Result<OwnedFd, Failure> {
         let Self { pid, descriptor } = self;
-        let pid = Pid::from_raw(pid).ok_or_else(|| Failure::of("pidfd_open", pid, Errno::INVAL))?;
+        let pid = Pid::from_raw(pid).ok_or_else(|| Failure::from_errno("pidfd_open", pid, Errno::INVAL))?;
         let process = pidfd_open(pid, PidfdFlags::empty()).or_fail("pidfd_open", "the peer")?;
         pidfd_getfd(&process, descriptor, PidfdGetfdFlags::empty()).map_err(|errno| {
             let next = "a process may not take another's descriptor: see kernel.yama.ptrace_scope, and the container's seccomp profile";

@@ -31,7 +31,7 @@ impl Operation for Semop {
     }
 
     fn prepare(trial: &TrialContext<'_>) -> Result<Self, Failure> {
-        let key = SysvKey::of(trial.path());
+        let key = SysvKey::hashed(trial.path());
         let (semaphores, registered) = trial.make_named(ObjectName::SysvSem(key), || {
             SysvSemaphores::create(key, 1, undo(trial, &Self::CARD))
         })?;

@@ -118,7 +118,7 @@ impl MemoryRequest<'_> {
                 (SharedMemory::create_file(fd, len_bytes)?, Named::Object { _registered: registered })
             }
             Some("sysv") => {
-                let key = SysvKey::of(trial.path());
+                let key = SysvKey::hashed(trial.path());
                 let (memory, registered) =
                     trial.make_named(ObjectName::SysvShm(key), || sysv::create_memory(key, len_bytes))?;
                 (memory, Named::Object { _registered: registered })
@@ -157,7 +157,7 @@ impl MemoryRequest<'_> {
                 let fd = shm::open(&object, shm::OFlags::RDWR, Mode::empty()).or_fail("shm_open", &object)?;
                 SharedMemory::open_file(fd, len_bytes)
             }
-            Some("sysv") => sysv::open_memory(SysvKey::of(trial.path()), len_bytes),
+            Some("sysv") => sysv::open_memory(SysvKey::hashed(trial.path()), len_bytes),
             Some("file") => SharedMemory::open_file(open(&file(trial), OFlags::empty())?, len_bytes),
             Some("huge") => SharedMemory::open_huge(fd, len_bytes),
             _ => SharedMemory::open(fd, len_bytes),

@@ -126,7 +126,7 @@ impl<C: Connection> Mechanism for Connected<C> {
             return lasting_endpoint(socket, params, trial.shape, Vec::new());
         }
         let address = address::from_bytes(&ticket.address)
-            .ok_or_else(|| Failure::of("take the ticket of", C::CARD.name, Errno::INVAL))?;
+            .ok_or_else(|| Failure::from_errno("take the ticket of", C::CARD.name, Errno::INVAL))?;
         let (socket, settings) = open::<C>(address.address_family(), params)?;
         connect(&socket, &address).or_fail("connect", C::CARD.name)?;
         lasting_endpoint(socket, params, trial.shape, settings)
@@ -136,7 +136,10 @@ impl<C: Connection> Mechanism for Connected<C> {
 /// The address of the client that `socket` is connected to.
 fn client_of(socket: &OwnedFd, name: &str) -> Result<HostAddress, Failure> {
     let client = getpeername(socket).or_fail("getpeername", name)?;
-    client.as_ref().and_then(host_of).ok_or_else(|| Failure::of("getpeername", name, Errno::AFNOSUPPORT))
+    client
+        .as_ref()
+        .and_then(host_of)
+        .ok_or_else(|| Failure::from_errno("getpeername", name, Errno::AFNOSUPPORT))
 }
 
 /// An endpoint of a connection that lasts.

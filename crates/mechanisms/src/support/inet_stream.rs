@@ -64,7 +64,7 @@ pub(crate) fn inet_socket(
 pub(crate) fn bind_to_loopback(socket: &OwnedFd, name: &str) -> Result<u16, Failure> {
     bind(socket, &LOOPBACK).or_fail("bind", format!("{name} 127.0.0.1"))?;
     let address: SocketAddrAny = getsockname(socket).or_fail("getsockname", name)?;
-    let address =
-        SocketAddrV4::try_from(address).map_err(|_| Failure::of("getsockname", name, Errno::AFNOSUPPORT))?;
+    let address = SocketAddrV4::try_from(address)
+        .map_err(|_| Failure::from_errno("getsockname", name, Errno::AFNOSUPPORT))?;
     Ok(address.port())
 }

@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn an_object_that_was_there_before_is_left_alone() {
         let (_parent, directory) = run_directory();
-        let key = SysvKey::of(&directory);
+        let key = SysvKey::hashed(&directory);
         let theirs = SysvSemaphores::create(key, 1, false).unwrap();
         let made = with_trial(&directory, 1, |trial| {
             trial.make_named(ObjectName::SysvSem(key), || SysvSemaphores::create(key, 1, false))
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_is_recorded_is_removed_if_it_was_made_later_and_is_of_this_run() {
         let (_parent, directory) = run_directory();
-        let [older, newer] = ["older", "newer"].map(|of| SysvKey::of((&directory, of)));
+        let [older, newer] = ["older", "newer"].map(|of| SysvKey::hashed((&directory, of)));
         let earlier = SysvSemaphores::create(older, 1, false).unwrap();
         let fd = fs::File::open(&directory).unwrap();
         let note = |name: &str, text: String| fs::write(directory.join(name), text).unwrap();
@@ -302,8 +302,8 @@ mod tests {
     #[test]
     fn what_is_no_small_file_of_ours_is_no_record() {
         let (parent, directory) = run_directory();
-        let name = ObjectName::SysvSem(SysvKey::of(&directory)).to_string();
-        let set = SysvSemaphores::create(SysvKey::of(&directory), 1, false).unwrap();
+        let name = ObjectName::SysvSem(SysvKey::hashed(&directory)).to_string();
+        let set = SysvSemaphores::create(SysvKey::hashed(&directory), 1, false).unwrap();
         let outside = parent.path().join("outside");
         fs::write(&outside, &name).unwrap();
         let at = |name: &str| directory.join(name);
@@ -328,7 +328,7 @@ mod tests {
         // The same text in a file of ours is a record.
         fs::write(at("good.name"), &name).unwrap();
         assert_eq!(noted(&directory).len(), 1);
-        ObjectName::SysvSem(SysvKey::of(&directory)).remove().unwrap();
+        ObjectName::SysvSem(SysvKey::hashed(&directory)).remove().unwrap();
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Network {
                 port.map(|port| vsock::address(cid, port))
             }
         };
-        address.map_err(|_| Failure::of("take the ticket of", name, Errno::INVAL))
+        address.map_err(|_| Failure::from_errno("take the ticket of", name, Errno::INVAL))
     }
 
     fn word(&self, kind: u8) -> [u8; WORD_BYTES] {
@@ -134,7 +134,7 @@ pub(crate) fn introduce(
     connect(socket, server).or_fail("connect", &shown).map_err(refused)?;
     // A fresh connection has room for more than that.
     let sent = retry_on_intr(|| write(socket, &network.token)).or_fail("write", &shown)?;
-    if sent == network.token.len() { Ok(()) } else { Err(Failure::of("write", &shown, Errno::AGAIN)) }
+    if sent == network.token.len() { Ok(()) } else { Err(Failure::from_errno("write", &shown, Errno::AGAIN)) }
 }
 
 /// A refusal to connect to a server that was listening when it sent its ticket: the network's, or that of a server that is gone.
@@ -170,7 +170,7 @@ pub(crate) fn admit(network: &Network, listener: &OwnedFd, name: &str) -> Result
         match poll(&mut fds, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            Err(errno) => return Err(Failure::of("poll", name, errno)),
+            Err(errno) => return Err(Failure::from_errno("poll", name, errno)),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         // From the last, so that the places of the others stay.
@@ -196,7 +196,7 @@ pub(crate) fn admit(network: &Network, listener: &OwnedFd, name: &str) -> Result
                     waiting.push(Stranger { socket, shown: Vec::with_capacity(room) });
                 }
                 Err(Errno::INTR | Errno::AGAIN | Errno::CONNABORTED) => {}
-                Err(errno) => return Err(Failure::of("accept4", name, errno)),
+                Err(errno) => return Err(Failure::from_errno("accept4", name, errno)),
             }
         }
         if waiting.len() > MOST_STRANGERS {
@@ -244,7 +244,7 @@ pub(crate) fn greet(
             return Ok(());
         }
     }
-    Err(Failure::of("receive", format!("the server's welcome by {name}"), Errno::TIMEDOUT))
+    Err(Failure::from_errno("receive", format!("the server's welcome by {name}"), Errno::TIMEDOUT))
 }
 
 /// The server's side: waits for the client's hello, connects `socket` to it, and answers until the client is ready. Returns how
@@ -257,7 +257,7 @@ pub(crate) fn welcome(network: &Network, socket: &OwnedFd, name: &str) -> Result
             Ok((count, _, Some(client))) if word[..count] == hello => break client,
             Ok(_) => strangers += 1,
             Err(Errno::INTR | Errno::CONNREFUSED) => {}
-            Err(errno) => return Err(Failure::of("recvfrom", name, errno)),
+            Err(errno) => return Err(Failure::from_errno("recvfrom", name, errno)),
         }
     };
     connect(socket, &client).or_fail("connect", name)?;
@@ -292,7 +292,7 @@ fn await_word(
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(errno) => return Err(Failure::of("recv", name, errno)),
+            Err(errno) => return Err(Failure::from_errno("recv", name, errno)),
         }
     }
     Ok(None)

@@ -43,7 +43,7 @@ pub(crate) type Made = (MemorySegment, SegmentSource, Option<Registered>);
 pub(crate) fn make(trial: &TrialContext<'_>, kind: Option<&str>, size_bytes: usize) -> Result<Made, Failure> {
     let (source, name) = match kind {
         Some("sysv") => {
-            let key = SysvKey::of(trial.path());
+            let key = SysvKey::hashed(trial.path());
             (SegmentSource::Sysv(key), ObjectName::SysvShm(key))
         }
         Some("posix") => {

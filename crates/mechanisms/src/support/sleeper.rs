@@ -85,7 +85,7 @@ impl Sleeper {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::bind_eventfds(ticket)?,
             Some("sysv-sem") => {
-                let key = SysvKey::of(trial.path());
+                let key = SysvKey::hashed(trial.path());
                 let (semaphores, registered) = trial
                     .make_named(ObjectName::SysvSem(key), || sysv::SysvSemaphores::create(key, 2, false))?;
                 Sleeper::SystemV { semaphores, own: 0, _registered: Some(registered) }
@@ -128,7 +128,7 @@ impl Sleeper {
         Ok(match trial.params.text(card, WAIT.name) {
             Some("eventfd") => Self::connect_eventfds(card, ticket)?,
             Some("sysv-sem") => {
-                let semaphores = sysv::SysvSemaphores::open(SysvKey::of(trial.path()), 2, false)?;
+                let semaphores = sysv::SysvSemaphores::open(SysvKey::hashed(trial.path()), 2, false)?;
                 Sleeper::SystemV { semaphores, own: 1, _registered: None }
             }
             Some("posix-sem") => {

@@ -27,7 +27,7 @@ enum Naming {
 }
 
 impl Naming {
-    fn of(params: &Params, card: &Card) -> Self {
+    fn from_params(params: &Params, card: &Card) -> Self {
         match params.text(card, NAME.name) {
             Some("path") => Self::Path,
             Some("abstract") => Self::Abstract,
@@ -38,7 +38,7 @@ impl Naming {
 
 /// Whether sockets of `C` work with `params`, and their largest message.
 pub(crate) fn probe<C: Connection>(params: &Params) -> Support {
-    let named = match Naming::of(params, &C::CARD) {
+    let named = match Naming::from_params(params, &C::CARD) {
         Naming::None => Support::UNLIMITED,
         // Does not make a file: it would remain if this process were killed.
         Naming::Path => probe_names(),
@@ -54,7 +54,7 @@ pub(crate) fn probe<C: Connection>(params: &Params) -> Support {
 
 /// Both sockets of a pair that has no name.
 pub(crate) fn pair<C: Connection>(params: &Params) -> Option<Result<Ends, Failure>> {
-    match Naming::of(params, &C::CARD) {
+    match Naming::from_params(params, &C::CARD) {
         Naming::None => Some(unix_pair(C::TYPE, params, &C::CARD)),
         Naming::Path | Naming::Abstract => None,
     }
@@ -62,7 +62,7 @@ pub(crate) fn pair<C: Connection>(params: &Params) -> Option<Result<Ends, Failur
 
 /// The address at which the listener of `trial` shall be bound.
 pub(crate) fn listener_address<C: Connection>(trial: &TrialContext<'_>) -> Result<ListenerAddress, Failure> {
-    match Naming::of(trial.params, &C::CARD) {
+    match Naming::from_params(trial.params, &C::CARD) {
         Naming::None => {
             let setting = Setting {
                 name: NAME.name.to_owned(),

@@ -76,7 +76,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
         let mut peer = [0; 8];
         let count = read(&answer, &mut peer).or_fail("read", "the server's introduction")?;
         if count < peer.len() {
-            return Err(Failure::of("read", "the server's introduction", Errno::PIPE));
+            return Err(Failure::from_errno("read", "the server's introduction", Errno::PIPE));
         }
         M::endpoint(receiver, ThreadId::from_bytes(peer))
     }
@@ -84,7 +84,7 @@ impl<M: BetweenThreads> Mechanism for Introduced<M> {
     fn connect(_: &TrialContext<'_>, ticket: Ticket) -> Result<M::End, Failure> {
         let receiver = M::receiver()?;
         let peer = ticket.address.as_slice().try_into().map(ThreadId::from_bytes);
-        let peer = peer.map_err(|_| Failure::of("take the ticket of", M::CARD.name, Errno::INVAL))?;
+        let peer = peer.map_err(|_| Failure::from_errno("take the ticket of", M::CARD.name, Errno::INVAL))?;
         let [to_client] = ticket.descriptors(M::CARD.name)?;
         // The client may send as soon as it has read this. The receiver is ready by now.
         write(&to_client, &ThreadId::current().to_bytes()).or_fail("write", "an introduction")?;

@@ -248,7 +248,7 @@ fn a_queue_outlives_its_makers_with_its_content() {
             "what outlives its makers is not tested of them",
         );
     }
-    let key = SysvKey::of((std::process::id(), "outlives"));
+    let key = SysvKey::hashed((std::process::id(), "outlives"));
     if let Ok(mut queue) = SysvMessageQueue::create(key, MOST_BYTES) {
         assert_eq!(queue.send(b"kept"), Ok(4));
         drop(queue);

@@ -105,7 +105,7 @@ impl Scenario {
 
     /// The text of its file, which [`parse`](Self::parse) reads.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&File::of(self)).expect("a scenario has nothing that TOML has not")
+        toml::to_string(&File::from_scenario(self)).expect("a scenario has nothing that TOML has not")
     }
 
     /// The JSON Schema of its file.
@@ -141,7 +141,7 @@ impl File {
         })
     }
 
-    fn of(scenario: &Scenario) -> Self {
+    fn from_scenario(scenario: &Scenario) -> Self {
         let process = |process: &Process| ProcessInFile {
             name: process.name.clone(),
             cpus: process.cpus.clone(),
@@ -154,7 +154,7 @@ impl File {
             summary: scenario.summary.clone(),
             recorded: scenario.recorded.clone(),
             process: scenario.processes.iter().map(process).collect(),
-            flow: scenario.flows.iter().map(|flow| FlowInFile::of(flow, scenario)).collect(),
+            flow: scenario.flows.iter().map(|flow| FlowInFile::from_flow(flow, scenario)).collect(),
         }
     }
 }
@@ -216,7 +216,7 @@ impl FlowInFile {
         }
     }
 
-    fn of(flow: &Flow, scenario: &Scenario) -> Self {
+    fn from_flow(flow: &Flow, scenario: &Scenario) -> Self {
         let (mut think_time, mut rate, mut after, mut per_message) = (None, None, None, None);
         match &flow.begin {
             Begin::Closed { think_time: time } => think_time = (!time.is_zero()).then(|| time.clone()),

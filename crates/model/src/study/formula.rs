@@ -80,7 +80,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    fn of(sign: &str) -> Option<Self> {
+    fn from_sign(sign: &str) -> Option<Self> {
         match sign {
             "+" => Some(Operator::Add),
             "-" => Some(Operator::Subtract),
@@ -210,7 +210,7 @@ impl<'a> Words<'a> {
     fn operator(&mut self, signs: &[&str]) -> Option<Operator> {
         let sign = self.peek().filter(|word| signs.contains(word))?;
         self.at += 1;
-        Operator::of(sign)
+        Operator::from_sign(sign)
     }
 
     fn sum(&mut self, depth: usize) -> Result<Formula, Invalid> {

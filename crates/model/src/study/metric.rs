@@ -75,7 +75,7 @@ macro_rules! words {
                 match self { $($name::$variant => $word,)+ }
             }
 
-            fn of(word: &str) -> Option<Self> {
+            fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| known.word() == word)
             }
         }
@@ -225,17 +225,17 @@ impl FromStr for Metric {
             ("floor", None) => Some(Metric::Floor),
             ("lost", None) => Some(Metric::Lost),
             ("memory", None) => Some(Metric::Memory),
-            ("timer", Some(rest)) => TimerQuantity::of(rest).map(Metric::Timer),
+            ("timer", Some(rest)) => TimerQuantity::from_word(rest).map(Metric::Timer),
             _ => None,
         };
-        let quantile = || Quantile::of(text).map(Metric::Quantile);
-        let used = || match (UsedResource::of(first)?, rest) {
+        let quantile = || Quantile::from_word(text).map(Metric::Quantile);
+        let used = || match (UsedResource::from_word(first)?, rest) {
             (used, None) => Some(Metric::Used(used, MetricEndpoints::Both)),
             (used, Some(endpoint)) => {
                 Some(Metric::Used(used, MetricEndpoints::One(endpoint_role(endpoint)?)))
             }
         };
-        let call = || Some(Metric::Call(CallDirection::of(first)?, CallQuantity::of(rest?)?));
+        let call = || Some(Metric::Call(CallDirection::from_word(first)?, CallQuantity::from_word(rest?)?));
         let step = || {
             let (endpoint, step) = (endpoint_role(first)?, rest?);
             let (name, mean) = step.strip_suffix(".mean").map_or((step, false), |name| (name, true));
@@ -266,7 +266,7 @@ fn observed(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
         ("observed", Some(rest)) => {
             let (endpoint, rest) = rest.split_once('.')?;
             let (name, of) = rest.split_once('.')?;
-            let (endpoint, quantity) = (endpoint_role(endpoint)?, ObservedQuantity::of(of)?);
+            let (endpoint, quantity) = (endpoint_role(endpoint)?, ObservedQuantity::from_word(of)?);
             is_word(name).then(|| Metric::ObservedCall { endpoint, name: name.to_owned(), quantity })
         }
         ("counter", Some(rest)) => {
@@ -280,7 +280,7 @@ fn observed(first: &str, rest: Option<&str>, text: &str) -> Option<Metric> {
         }
         _ => {
             let (name, endpoints) = MetricEndpoints::split(text);
-            ScheduledTime::of(name).map(|scheduled| Metric::Scheduled(scheduled, endpoints))
+            ScheduledTime::from_word(name).map(|scheduled| Metric::Scheduled(scheduled, endpoints))
         }
     }
 }

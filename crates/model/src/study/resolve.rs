@@ -56,7 +56,7 @@ fn best_of(
     let need = Need {
         requirements: wanted.needs.clone(),
         without: wanted.without.clone(),
-        ..Need::of(wanted.pattern, size.unwrap_or(Size(1)))
+        ..Need::new(wanted.pattern, size.unwrap_or(Size(1)))
     };
     need.check()?;
     let workload = need.workload();

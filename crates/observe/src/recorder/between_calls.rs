@@ -45,7 +45,7 @@ pub(super) fn between_calls(
             events.switch(false)?;
             let mut taken = Vec::new();
             events.fetch(true, &mut |event| taken.extend((event.tid == thread.tid).then_some(event)));
-            Ok(of(&taken))
+            Ok(medians_between(&taken))
         });
         measured.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -66,7 +66,7 @@ fn ask(own: impl AsFd, [note, noted]: [&OwnedFd; 2]) -> Result<(), Failure> {
 
 /// The medians of what lies between the calls in `events` of one thread; 0 of what was not seen. Where it gave its CPU to another between
 /// two calls, as on the only CPU, the switch is no part of it.
-fn of(events: &[RawEvent]) -> BetweenCalls {
+fn medians_between(events: &[RawEvent]) -> BetweenCalls {
     let [mut after_sleep, mut awake] = [Vec::new(), Vec::new()];
     let mut last: Option<(u64, bool)> = None;
     let (mut has_slept, mut is_switched, mut switches) = (false, false, 0);
@@ -127,20 +127,20 @@ mod tests {
         };
         let counted = event(0, RawKind::Counted);
         let calls = [call(10, 15, 0, 0), counted, call(18, 20, 500, 1), call(29, 31, 0, 1)];
-        assert_eq!(of(&calls), BetweenCalls { after_sleep_ns: 9, awake_ns: 3 });
+        assert_eq!(medians_between(&calls), BetweenCalls { after_sleep_ns: 9, awake_ns: 3 });
         // The last call was no sleep: the switch was before it.
         let calls = [call(10, 15, 0, 0), call(18, 20, 500, 1), call(99, 103, 0, 2)];
-        assert_eq!(of(&calls), BetweenCalls { after_sleep_ns: 0, awake_ns: 3 });
+        assert_eq!(medians_between(&calls), BetweenCalls { after_sleep_ns: 0, awake_ns: 3 });
         let enter = |at_ns| event(at_ns, RawKind::Enter { number: 0, arguments: [0; 4] });
         let exit = |at_ns| event(at_ns, RawKind::Exit { number: 0, value: 1 });
         let off = |at_ns, preempted| event(at_ns, RawKind::Off { preempted });
         let on = |at_ns| event(at_ns, RawKind::On);
         let slept = [exit(3), enter(5), off(6, false), on(80), exit(90), enter(98)];
-        assert_eq!(of(&slept), BetweenCalls { after_sleep_ns: 8, awake_ns: 2 });
+        assert_eq!(medians_between(&slept), BetweenCalls { after_sleep_ns: 8, awake_ns: 2 });
         let preempted = [enter(5), off(6, true), on(80), exit(90), enter(98)];
-        assert_eq!(of(&preempted), BetweenCalls { after_sleep_ns: 0, awake_ns: 8 });
+        assert_eq!(medians_between(&preempted), BetweenCalls { after_sleep_ns: 0, awake_ns: 8 });
         let between = [enter(5), exit(9), off(10, true), on(80), enter(98)];
-        assert_eq!(of(&between), BetweenCalls::default());
-        assert_eq!(of(&[]), BetweenCalls::default());
+        assert_eq!(medians_between(&between), BetweenCalls::default());
+        assert_eq!(medians_between(&[]), BetweenCalls::default());
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct SetParams {
 
 impl SetParams {
     /// As `socket` has them.
-    pub(super) fn of(socket: &OwnedFd) -> Self {
+    pub(super) fn from_socket(socket: &OwnedFd) -> Self {
         let bytes = |found: rustix::io::Result<usize>| found.ok().and_then(|bytes| u32::try_from(bytes).ok());
         Self {
             buffers: sys::socket_option::locked_buffers(socket).unwrap_or(0).cast_unsigned(),
@@ -126,11 +126,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         sockopt::set_socket_send_buffer_size(&socket, 50_000).unwrap();
-        let params = SetParams::of(&OwnedFd::from(socket.try_clone().unwrap())).params();
+        let params = SetParams::from_socket(&OwnedFd::from(socket.try_clone().unwrap())).params();
         assert_eq!(params, ["sndbuf=50000", NAGLE]);
         socket.set_nodelay(true).unwrap();
-        assert_eq!(SetParams::of(&OwnedFd::from(socket)).params(), ["sndbuf=50000"]);
+        assert_eq!(SetParams::from_socket(&OwnedFd::from(socket)).params(), ["sndbuf=50000"]);
         let (unix, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(SetParams::of(&OwnedFd::from(unix)).params().is_empty());
+        assert!(SetParams::from_socket(&OwnedFd::from(unix)).params().is_empty());
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn examine(pid: u32, fd: u32) -> Option<DescribedFile> {
 
 fn socket(copy: &OwnedFd, inode: u64) -> Option<FileKind> {
     let kind = sockopt::socket_type(copy).ok()?;
-    let params = SetParams::of(copy).params();
+    let params = SetParams::from_socket(copy).params();
     let family = sockopt::socket_domain(copy).ok()?;
     match family {
         AddressFamily::UNIX => {

@@ -211,12 +211,12 @@ fn event(kind: u32, misc: u16, bytes: &[u8], cpu: u32, [enter, exit]: [&Form; 2]
     if kind == RECORD_SAMPLE {
         let fields = bytes.get(20..)?;
         let id = u64::from(u16::from_ne_bytes(*fields.first_chunk()?));
-        let number_of = |form: &Form| u32::try_from(form.number.of(fields)).ok();
+        let number_of = |form: &Form| u32::try_from(form.number.read_from(fields)).ok();
         let what = if id == enter.id {
             let arguments = [0, 1, 2, 3].map(|at| enter.value.element(fields, at, 8));
             RawKind::Enter { number: number_of(enter)?, arguments }
         } else if id == exit.id {
-            RawKind::Exit { number: number_of(exit)?, value: exit.value.of(fields).cast_signed() }
+            RawKind::Exit { number: number_of(exit)?, value: exit.value.read_from(fields).cast_signed() }
         } else {
             return None;
         };

@@ -44,10 +44,10 @@ const COLUMNS: &[Column] = &[
     ("params", |row| Some(row.case().spec.params.to_string())),
     ("floor", |row| Some(row.analysed.record.floor.to_string())),
     ("outcome", |row| Some(row.analysed.outcome_name().to_owned())),
-    ("trials", |row| row.of(|s| s.trials)),
-    ("slices", |row| row.of(|s| s.slices)),
-    ("iterations", |row| row.of(|s| s.iterations)),
-    ("iteration_ns_median", |row| row.of(|s| s.iteration_ns.median)),
+    ("trials", |row| row.summary_value(|s| s.trials)),
+    ("slices", |row| row.summary_value(|s| s.slices)),
+    ("iterations", |row| row.summary_value(|s| s.iterations)),
+    ("iteration_ns_median", |row| row.summary_value(|s| s.iteration_ns.median)),
     ("iteration_ns_low", |row| row.and(|s| low(s.iteration_ns))),
     ("iteration_ns_high", |row| row.and(|s| high(s.iteration_ns))),
     ("as_found_ns", |row| row.speed(|speed| speed.as_found_ns)),
@@ -114,7 +114,7 @@ const COLUMNS: &[Column] = &[
     ("server_host_udp_errors", |row| row.server_network(|n| shown(n.host_udp_errors))),
     ("server_host_udp_no_room", |row| row.server_network(|n| shown(n.host_udp_no_room))),
     ("total_ns", |row| row.and(|s| s.total_ns)),
-    ("stalled_slices", |row| row.of(|s| s.stalls.map_or(0, |stalls| stalls.slices))),
+    ("stalled_slices", |row| row.summary_value(|s| s.stalls.map_or(0, |stalls| stalls.slices))),
     ("longest_stall_ns", |row| row.and(|s| Some(s.stalls?.longest_ns))),
     ("elsewhere_slices", |row| Some(row.analysed.record.elsewhere.slices.to_string())),
 ];
@@ -124,7 +124,7 @@ impl Row<'_> {
         &self.analysed.record.case
     }
 
-    fn of<T: ToString>(&self, value: fn(&Summary) -> T) -> Option<String> {
+    fn summary_value<T: ToString>(&self, value: fn(&Summary) -> T) -> Option<String> {
         self.analysed.summary.as_ref().map(|summary| value(summary).to_string())
     }
 

@@ -40,7 +40,7 @@ struct Summarised<'a> {
 }
 
 impl<'a> Summarised<'a> {
-    fn of(analysed: &'a AnalysedRecord<'_>) -> Self {
+    fn from_record(analysed: &'a AnalysedRecord<'_>) -> Self {
         let Record { case, floor, outcome, samples: _, summary: _, settings, elsewhere, warnings } =
             analysed.record;
         let elsewhere = (!elsewhere.is_nothing()).then_some(elsewhere);
@@ -59,7 +59,7 @@ impl<'a> Summarised<'a> {
 /// Writes `results` as one indented JSON document. Keys that end in `_ns` are nanoseconds.
 pub fn json(analysed: &AnalysedResults<'_>, mut out: impl io::Write) -> io::Result<()> {
     let Results { header, records: _, profiles: _, end, notes } = analysed.results;
-    let records = analysed.records.iter().map(Summarised::of).collect();
+    let records = analysed.records.iter().map(Summarised::from_record).collect();
     let document = Document { header, records, study: analysed.study.as_ref(), end: end.as_ref(), notes };
     writeln!(out, "{}", visible(&serde_json::to_string_pretty(&document)?))
 }

@@ -287,11 +287,11 @@ mod tests {
 
     fn read(case: &str) -> Trace {
         let observation = observed::observation();
-        let timeline = AnalysedTimeline::of(&observation, case.to_owned(), observed::call_name);
+        let timeline = AnalysedTimeline::from_observation(&observation, case.to_owned(), observed::call_name);
         serde_json::from_str(&trace(&timeline)).unwrap()
     }
 
-    fn of(trace: &Trace, phase: char) -> Vec<Read> {
+    fn reads_of(trace: &Trace, phase: char) -> Vec<Read> {
         trace.events.iter().filter(|event| event.ph == phase).cloned().collect()
     }
 
@@ -299,23 +299,25 @@ mod tests {
     fn a_strict_reader_finds_everything_that_was_seen() {
         let trace = read("pipe, latency, 64");
         assert_eq!((trace.unit.as_str(), trace.other["iterations"].as_u64()), ("ns", Some(5)));
-        let names: Vec<_> = of(&trace, 'M').iter().map(|event| (event.tid, event.args.clone())).collect();
+        let names: Vec<_> =
+            reads_of(&trace, 'M').iter().map(|event| (event.tid, event.args.clone())).collect();
         assert_eq!(
             names[0],
             (201, BTreeMap::from([("name".to_owned(), json!("client: pipe, latency, 64"))]))
         );
 
-        let calls: Vec<Read> = of(&trace, 'X').into_iter().filter(|event| event.cat == "call").collect();
+        let calls: Vec<Read> =
+            reads_of(&trace, 'X').into_iter().filter(|event| event.cat == "call").collect();
         assert_eq!(calls.len(), 20);
         let write = calls.iter().find(|call| call.tid == 201 && call.name == "write").unwrap();
         assert_eq!((write.begins_ns(), write.ends_ns()), (1_150, 4_050));
         assert_eq!(write.args["returned"], json!(64));
 
-        let (begun, ended) = (of(&trace, 'b'), of(&trace, 'e'));
+        let (begun, ended) = (reads_of(&trace, 'b'), reads_of(&trace, 'e'));
         assert_eq!((begun.len(), ended.len()), (5, 5));
         assert!(begun.iter().chain(&ended).all(|event| event.id == Some(1) && event.name == "iteration"));
 
-        let marks = of(&trace, 'i');
+        let marks = reads_of(&trace, 'i');
         assert!(marks.iter().all(|mark| mark.s.as_deref() == Some("t")));
         let fault = marks.into_iter().find(|event| event.cat == "fault").unwrap();
         assert_eq!(fault.args["mapping"], json!("[heap]"));
@@ -325,9 +327,9 @@ mod tests {
     #[test]
     fn an_arrow_goes_from_a_call_to_the_wait_of_the_woken_one() {
         let trace = read("pipe");
-        let (starts, ends) = (of(&trace, 's'), of(&trace, 'f'));
+        let (starts, ends) = (reads_of(&trace, 's'), reads_of(&trace, 'f'));
         assert_eq!((starts.len(), ends.len()), (10, 10));
-        let slices = of(&trace, 'X');
+        let slices = reads_of(&trace, 'X');
         let around = |event: &Read| {
             let at = event.begins_ns();
             let inside =
@@ -356,7 +358,7 @@ mod tests {
     fn slices_of_a_track_enclose_one_another_or_are_apart() {
         let trace = read("pipe");
         let mut open: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        for slice in of(&trace, 'X') {
+        for slice in reads_of(&trace, 'X') {
             let open = open.entry(slice.tid).or_default();
             open.retain(|until_ns| *until_ns > slice.begins_ns());
             assert!(open.iter().all(|until_ns| slice.ends_ns() <= *until_ns), "{slice:?}");
@@ -369,7 +371,7 @@ mod tests {
     #[test]
     fn words_from_outside_stay_words() {
         let hostile = "\"},{\"ph\":\"X\" \u{202e}\n";
-        let name = of(&read(hostile), 'M')[0].args["name"].clone();
+        let name = reads_of(&read(hostile), 'M')[0].args["name"].clone();
         assert_eq!(name, json!(format!("client: {}", clean(hostile))));
     }
 

@@ -52,9 +52,9 @@ fn of_run(results: &AnalysedResults<'_>, label: Option<&str>) -> Markup {
             h2 { "The answer" @if let Some(label) = label { " of " (label) } }
             @for (heading, places) in &fastest {
                 h3 { (heading) }
-                ul { @for (place, what) in places { li { strong { (place) } ": " (told(what)) } } }
+                ul { @for (place, what) in places { li { strong { (place) } ": " (with_plain_blanks(what)) } } }
             }
-            @for text in of_host(results) { p { (told(&text)) } }
+            @for text in of_host(results) { p { (with_plain_blanks(&text)) } }
         }
     }
 }
@@ -80,7 +80,7 @@ fn concluded(results: &AnalysedResults<'_>, label: Option<&str>) -> Markup {
     }
 }
 
-fn told(text: &str) -> String {
+fn with_plain_blanks(text: &str) -> String {
     text.replace(UNBROKEN, " ")
 }
 

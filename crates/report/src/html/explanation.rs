@@ -220,7 +220,7 @@ mod tests {
     use analysis::explain::{Knee, Landmark};
 
     fn analysed(all: &[Explanation]) -> Vec<AnalysedExplanation<'_>> {
-        all.iter().map(|one| AnalysedExplanation::of(one, observed::call_name)).collect()
+        all.iter().map(|one| AnalysedExplanation::from_explanation(one, observed::call_name)).collect()
     }
 
     fn page(all: &[Explanation]) -> String {

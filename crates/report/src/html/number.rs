@@ -13,7 +13,7 @@ pub(crate) enum Number {
 
 impl Number {
     /// To five digits: more cannot be seen, and would be most of the page.
-    pub(crate) fn of(estimate: Estimate) -> Option<Self> {
+    pub(crate) fn from_estimate(estimate: Estimate) -> Option<Self> {
         let short = |value: f64| format!("{value:.4e}").parse().unwrap_or(value);
         match estimate.interval {
             _ if !estimate.median.is_finite() => None,

@@ -41,7 +41,7 @@ pub fn html(
     command: &[String],
 ) -> Result<String, Invalid> {
     let labels = labels(all);
-    let data = Data::of(all, metric.map(parse_metric).transpose()?, &labels);
+    let data = Data::from_results(all, metric.map(parse_metric).transpose()?, &labels);
     if let Some(metric) = &data.metric
         && !data.columns().contains(metric.as_str())
     {
@@ -166,7 +166,7 @@ struct RowData {
 
 impl Data {
     /// The data of `all`, which are called by their `labels`.
-    fn of(all: &[AnalysedResults<'_>], metric: Option<String>, labels: &[String]) -> Self {
+    fn from_results(all: &[AnalysedResults<'_>], metric: Option<String>, labels: &[String]) -> Self {
         let sheets: Vec<Sheet> = all.iter().map(sheet).collect();
         let rows = sheets.iter().flat_map(|sheet| &sheet.blocks).flat_map(|block| &block.rows);
         let names: BTreeSet<String> = rows.map(|row| row.name.clone()).collect();
@@ -242,7 +242,7 @@ fn block_data(block: Block, analysed: &AnalysedResults<'_>, names: &[String]) ->
         RowData {
             series: names.binary_search(&row.name).unwrap_or_default(),
             cells: row.cells.into_iter().map(|cell| cell.map(|text| tight_cell(&text))).collect(),
-            numbers: row.numbers.into_iter().map(|number| number.and_then(Number::of)).collect(),
+            numbers: row.numbers.into_iter().map(|number| number.and_then(Number::from_estimate)).collect(),
             error: record.and_then(|analysed| error(analysed.record)).filter(|_| row.tone == Tone::Bad),
             curve: record.filter(|_| row.tone != Tone::Bad).map(curve).unwrap_or_default(),
             tail: row.tail,

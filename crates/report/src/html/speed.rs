@@ -56,7 +56,7 @@ pub(crate) fn data(analysed: &AnalysedResults<'_>, host_effects: Vec<Block>) -> 
 fn row(row: Row, analysed: &AnalysedResults<'_>) -> Option<HostEffectsRow> {
     let record = analysed.records.get(row.record?)?;
     let summary = record.summary.as_ref()?;
-    let numbers = row.numbers.into_iter().map(|number| number.and_then(Number::of));
+    let numbers = row.numbers.into_iter().map(|number| number.and_then(Number::from_estimate));
     let cells = row.cells.into_iter().map(|cell| cell.map(|text| tight_cell(&text)));
     Some(HostEffectsRow {
         cells: cells.zip(numbers).collect(),

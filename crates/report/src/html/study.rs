@@ -149,7 +149,7 @@ fn series(series: &EvaluatedSeries, figure: &EvaluatedFigure, styles: &LineStyle
     let style = styles.style(&series.name);
     let drawable = series.points.iter().filter(|point| is_drawable(point, figure));
     let point = |point: &FigurePoint| {
-        let y = Number::of(point.y)?;
+        let y = Number::from_estimate(point.y)?;
         Some((point.x, number(point.x, figure.x.unit), y, tight_estimate(point.y, figure.y.unit)))
     };
     SeriesData {

@@ -96,7 +96,7 @@ fn around(number: &Estimate) -> [f64; 3] {
 }
 
 fn lines(figure: &EvaluatedFigure, styles: &[LineStyle]) -> Canvas {
-    let plot = Plot::of(figure);
+    let plot = Plot::from_figure(figure);
     let mut canvas = titled(&format!("{}: {}", figure.name, figure.title), LEFT, 0.0);
     plot.draw_grid(&mut canvas, figure);
     for (series, style) in figure.series.iter().zip(styles) {
@@ -113,7 +113,7 @@ struct Plot {
 }
 
 impl Plot {
-    fn of(figure: &EvaluatedFigure) -> Self {
+    fn from_figure(figure: &EvaluatedFigure) -> Self {
         let points = || {
             figure.series.iter().flat_map(|series| &series.points).filter(|point| is_drawable(point, figure))
         };

@@ -110,14 +110,14 @@ pub(crate) fn line_styles(all: &[AnalysedResults<'_>]) -> LineStyles {
         alone.map(both).collect::<Vec<_>>()
     };
     let pictures: Vec<Vec<Series>> = all.iter().zip(labels(all)).flat_map(of_run).collect();
-    LineStyles::of(&first, &pictures)
+    LineStyles::for_pictures(&first, &pictures)
 }
 
 /// What the charts of `results` show, each once.
 fn rows(results: &AnalysedResults<'_>) -> Vec<Vec<Series>> {
     let mut charts: BTreeMap<(Workload, String), BTreeSet<Series>> = BTreeMap::new();
     for case in results.results.records.iter().filter(|record| !record.floor).map(|record| &record.case) {
-        let (common, name) = (Common::of(case), name(case));
+        let (common, name) = (Common::from_case(case), name(case));
         let chart = charts.entry((common.workload, common.place())).or_default();
         chart.insert(Series { mechanism: mechanism(&name), name });
     }
@@ -159,7 +159,7 @@ fn general(all: &[AnalysedResults<'_>], metric: Option<&str>) -> Result<Vec<Char
         let of_run = if all.len() > 1 { format!(", {label}") } else { String::new() };
         for block in sheet(results).blocks {
             let Some(common) = block.common else { continue };
-            let wanted = metric.unwrap_or(columns::of(common.workload)[0].heading.title);
+            let wanted = metric.unwrap_or(columns::shown_of(common.workload)[0].heading.title);
             let Some(at) = block.columns.iter().position(|column| column.title == wanted) else { continue };
             let (title, Some(unit)) = (block.columns[at].title, block.columns[at].unit) else { continue };
             let group = groups.entry((common.workload, common.place()));

@@ -116,7 +116,7 @@ impl LineStyles {
     /// The styles of all series of `pictures`, of each of which the lines should differ. Mechanisms have colours in the order of
     /// `first`, then in that in which they come. Where colours come round again, those that share a picture differ as far as
     /// they can, and so do dashes with markers, for the eye that sees no colours.
-    pub(crate) fn of(first: &[String], pictures: &[Vec<Series>]) -> Self {
+    pub(crate) fn for_pictures(first: &[String], pictures: &[Vec<Series>]) -> Self {
         let mut places: BTreeMap<&Series, BTreeSet<usize>> = BTreeMap::new();
         for (at, picture) in pictures.iter().enumerate() {
             picture.iter().for_each(|series| places.entry(series).or_default().extend([at]));
@@ -127,8 +127,8 @@ impl LineStyles {
                 mechanisms.push(name);
             }
         }
-        let mut colors = Taken::<{ COLORS.len() }>::of(pictures.len());
-        let mut forms = Taken::<{ Dash::ALL.len() * Marker::ALL.len() }>::of(pictures.len());
+        let mut colors = Taken::<{ COLORS.len() }>::for_pictures(pictures.len());
+        let mut forms = Taken::<{ Dash::ALL.len() * Marker::ALL.len() }>::for_pictures(pictures.len());
         let mut styles = BTreeMap::new();
         for mechanism in mechanisms {
             let own = || places.iter().filter(|(series, _)| series.mechanism == mechanism);
@@ -160,7 +160,7 @@ struct Taken<const N: usize> {
 }
 
 impl<const N: usize> Taken<N> {
-    fn of(pictures: usize) -> Self {
+    fn for_pictures(pictures: usize) -> Self {
         Self { pictures: vec![[0; N]; pictures], all: [0; N] }
     }
 
@@ -195,7 +195,7 @@ mod tests {
     fn a_mechanism_has_one_colour_and_its_variants_differ() {
         let rings = ["shm-ring:wait=spin", "shm-ring", "shm-ring:wait=futex"];
         let rings = rings.map(|name| series("shm-ring", name));
-        let styles = LineStyles::of(&[], &[[&rings[..], &alone(["pipe"])].concat()]);
+        let styles = LineStyles::for_pictures(&[], &[[&rings[..], &alone(["pipe"])].concat()]);
         let [ring, spin, pipe] = ["shm-ring", "shm-ring:wait=spin", "pipe"].map(|name| styles.style(name));
         assert_eq!(ring.color, spin.color);
         assert_ne!((ring.dash, ring.marker), (spin.dash, spin.marker));
@@ -206,7 +206,7 @@ mod tests {
     fn mechanisms_have_colours_in_the_order_that_is_given() {
         let pictures = [alone(["tcp", "pipe"]), alone(["udp", "tcp"])];
         let first = ["null", "pipe", "udp"].map(str::to_owned);
-        let styles = LineStyles::of(&first, &pictures);
+        let styles = LineStyles::for_pictures(&first, &pictures);
         assert_eq!(
             ["pipe", "udp", "tcp"].map(|name| styles.style(name).color),
             [COLORS[0], COLORS[1], COLORS[2]]
@@ -218,7 +218,7 @@ mod tests {
         let many: Vec<String> = (0..13).map(|nth| format!("mechanism {nth}")).collect();
         let many = alone(many.iter().map(String::as_str));
         let figure = [&many[..1], &many[8..], &alone(["shared memory, POSIX semaphores"])].concat();
-        let styles = LineStyles::of(&[], &[many, figure.clone()]);
+        let styles = LineStyles::for_pictures(&[], &[many, figure.clone()]);
         let colors: BTreeSet<&str> = figure.iter().map(|series| styles.style(&series.name).color).collect();
         assert_eq!(colors.len(), figure.len(), "{colors:?}");
     }
@@ -227,7 +227,7 @@ mod tests {
     fn lines_of_one_figure_differ_in_colour_and_without_it() {
         let names: Vec<String> = (0..35).map(|nth| format!("line {nth}")).collect();
         let before = alone(["pipe", "tcp", "udp"]);
-        let styles = LineStyles::of(&[], &[before, alone(names.iter().map(String::as_str))]);
+        let styles = LineStyles::for_pictures(&[], &[before, alone(names.iter().map(String::as_str))]);
         let styles: Vec<LineStyle> = names.iter().map(|name| styles.style(name)).collect();
         for (at, style) in styles.iter().enumerate() {
             for other in &styles[..at] {

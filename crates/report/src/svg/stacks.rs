@@ -32,7 +32,7 @@ const COMPARABLE: f64 = 12.0;
 pub(crate) fn stack(stack: &EvaluatedStack) -> String {
     let bars: Vec<&EvaluatedBar> = stack.bars.iter().filter(|bar| total(bar).is_some()).collect();
     let layers = layers(&bars);
-    let along = Along::of(&bars);
+    let along = Along::from_bars(&bars);
     let bottom = TOP + ROW * bars.len() as f64;
     let mut canvas = Canvas {
         width: WIDTH,
@@ -108,7 +108,7 @@ struct Along {
 }
 
 impl Along {
-    fn of(bars: &[&EvaluatedBar]) -> Self {
+    fn from_bars(bars: &[&EvaluatedBar]) -> Self {
         let names = bars.iter().map(|bar| length(&clip(&clean(&bar.name), LONGEST_NAME), LETTERS));
         let longest_ns = bars.iter().map(|bar| length_ns(bar)).fold(0.0, f64::max);
         let shortest_ns = bars.iter().map(|bar| length_ns(bar)).fold(f64::INFINITY, f64::min);

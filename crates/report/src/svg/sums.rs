@@ -51,7 +51,7 @@ pub(crate) struct Bars<'a> {
 
 /// `all` as an element of a page.
 pub(crate) fn sums(all: &[Bars<'_>]) -> String {
-    let along = Along::of(all);
+    let along = Along::from_bars(all);
     let mut canvas = Canvas {
         width: WIDTH,
         height: 0.0,
@@ -142,7 +142,7 @@ struct Along {
 }
 
 impl Along {
-    fn of(all: &[Bars<'_>]) -> Self {
+    fn from_bars(all: &[Bars<'_>]) -> Self {
         let bars = || all.iter().flat_map(|of| &of.bars);
         let names = bars().map(|(name, _)| length(&clip(name, LONGEST_NAME), LETTERS));
         let longest_name = names.fold(0.0, f64::max);

@@ -60,7 +60,7 @@ pub(crate) fn title(iteration: &Iteration) -> String {
 }
 
 fn draw(iteration: &Iteration, case: &str) -> Canvas {
-    let view = View::of(iteration);
+    let view = View::from_iteration(iteration);
     let title = title(iteration);
     let mut canvas = Canvas {
         width: WIDTH,
@@ -97,7 +97,7 @@ struct View {
 }
 
 impl View {
-    fn of(iteration: &Iteration) -> Self {
+    fn from_iteration(iteration: &Iteration) -> Self {
         let (from_ns, until_ns) = (iteration.from_ns, iteration.until_ns.max(iteration.from_ns + 1));
         let scale = Scale::linear(0.0, (until_ns - from_ns) as f64);
         Self { from_ns, until_ns, scale, lanes: iteration.tracks.endpoints().count() }

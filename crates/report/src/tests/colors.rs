@@ -94,7 +94,7 @@ fn results() -> Results {
 #[test]
 fn a_series_has_one_colour_on_the_page_in_svg_and_in_png() {
     let results = results();
-    let all = [AnalysedResults::of(&results)];
+    let all = [AnalysedResults::from_results(&results)];
     compare(&all, &[]);
     let page = of_page(&all);
     assert_eq!(page["FIFO of 1996"], page["fifo"]);
@@ -111,7 +111,7 @@ fn a_series_has_one_colour_on_the_page_in_svg_and_in_png() {
 fn two_runs_keep_the_colours_of_one() {
     let (one, mut other) = (fixture::results(), fixture::later_results());
     other.header.host.name = Fact::Known("metal-2".to_owned());
-    let both = [AnalysedResults::of(&one), AnalysedResults::of(&other)];
+    let both = [AnalysedResults::from_results(&one), AnalysedResults::from_results(&other)];
     compare(&both, &[", vm-1", ", metal-2"]);
     let (alone, together) = (of_page(&both[..1]), of_page(&both));
     for (name, color) in &alone {
@@ -128,5 +128,8 @@ fn colours_do_not_depend_on_what_was_fastest() {
         record.samples.iter_mut().for_each(|sample| sample.elapsed_ns *= factor);
         record.summary = analysis::summary::summarise_alone(&record.case, &record.samples);
     }
-    assert_eq!(of_page(&[AnalysedResults::of(&one)]), of_page(&[AnalysedResults::of(&other)]));
+    assert_eq!(
+        of_page(&[AnalysedResults::from_results(&one)]),
+        of_page(&[AnalysedResults::from_results(&other)])
+    );
 }

@@ -153,7 +153,7 @@ fn a_reader_that_has_gone_is_known_as_such() {
     let study = results.header.study.as_mut().unwrap();
     study.conclusions = vec![study.conclusions[0].clone(); 150];
     for &format in Format::ALL {
-        let error = format.write(&AnalysedResults::of(&results), &PLAIN, Gone).unwrap_err();
+        let error = format.write(&AnalysedResults::from_results(&results), &PLAIN, Gone).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{format}: {error}");
     }
 }

@@ -23,7 +23,7 @@ const PLAIN: Style = Style { width: 80, color: false, detail: true };
 
 fn bytes(format: Format, results: &Results) -> String {
     let mut out = Vec::new();
-    format.write(&AnalysedResults::of(results), &PLAIN, &mut out).unwrap();
+    format.write(&AnalysedResults::from_results(results), &PLAIN, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -58,13 +58,13 @@ fn results_with_study() -> Results {
 /// The study of `results` in `format`.
 fn study_bytes(format: Format, results: &Results) -> String {
     let mut out = Vec::new();
-    format.write_study(&AnalysedResults::of(results), &PLAIN, &mut out).unwrap();
+    format.write_study(&AnalysedResults::from_results(results), &PLAIN, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 /// The page of `results`.
 fn page(results: &Results) -> String {
-    crate::html(&[AnalysedResults::of(results)], None, &["ipcmark".to_owned()]).unwrap()
+    crate::html(&[AnalysedResults::from_results(results)], None, &["ipcmark".to_owned()]).unwrap()
 }
 
 /// The JSON that `page` carries.
@@ -74,21 +74,21 @@ fn island(page: &str) -> serde_json::Value {
 }
 
 fn table(results: &Results, style: &Style) -> String {
-    crate::table(&AnalysedResults::of(results), style)
+    crate::table(&AnalysedResults::from_results(results), style)
 }
 
 fn matrix(results: &Results, style: &Style) -> String {
-    crate::matrix(&AnalysedResults::of(results), style)
+    crate::matrix(&AnalysedResults::from_results(results), style)
 }
 
 fn markdown(results: &Results) -> String {
-    crate::markdown(&AnalysedResults::of(results))
+    crate::markdown(&AnalysedResults::from_results(results))
 }
 
 fn plot(results: &Results, metric: Option<&str>, style: &Style) -> Result<String, Invalid> {
-    crate::plot(&AnalysedResults::of(results), metric, style)
+    crate::plot(&AnalysedResults::from_results(results), metric, style)
 }
 
 fn drawings(results: &Results, metric: Option<&str>) -> Result<Vec<Drawing>, Invalid> {
-    crate::drawings(&[AnalysedResults::of(results)], metric)
+    crate::drawings(&[AnalysedResults::from_results(results)], metric)
 }

@@ -11,7 +11,7 @@ use model::{Size, Workload};
 fn a_page_of_a_metric_that_the_results_lack_is_refused() {
     let mut results = fixture::results();
     results.records.retain(|record| record.case.workload == Workload::Latency);
-    let refused = crate::html(&[AnalysedResults::of(&results)], Some("rate"), &[]).unwrap_err();
+    let refused = crate::html(&[AnalysedResults::from_results(&results)], Some("rate"), &[]).unwrap_err();
     assert_eq!(refused.problem, "unknown metric of these results 'rate'");
     assert!(refused.remedy.contains("known: cpu"), "{}", refused.remedy);
 }
@@ -43,7 +43,7 @@ fn without_scripts(page: &str) -> String {
 #[test]
 fn a_page_without_its_scripts_says_everything_once() {
     let results = results_with_study();
-    let analysed = AnalysedResults::of(&results);
+    let analysed = AnalysedResults::from_results(&results);
     let page = page(&results);
     let said = without_scripts(&page);
     let answers = answer::fastest(&analysed).into_iter().flat_map(|(_, places)| places);
@@ -78,7 +78,7 @@ fn a_page_says_what_the_sheet_says() {
 fn two_runs_of_one_host_have_labels_of_their_own() {
     let (one, mut other) = (fixture::results(), fixture::later_results());
     other.header.run = "99aa".to_owned();
-    let both = [&one, &other].map(AnalysedResults::of);
+    let both = [&one, &other].map(AnalysedResults::from_results);
     let data = island(&crate::html(&both, None, &[]).unwrap());
     let labels: Vec<&str> =
         data["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
@@ -88,7 +88,7 @@ fn two_runs_of_one_host_have_labels_of_their_own() {
 #[test]
 fn figures_are_of_the_metric_asked_for_and_have_names_for_files() {
     let results = fixture::results();
-    let all = [AnalysedResults::of(&results)];
+    let all = [AnalysedResults::from_results(&results)];
     let drawings = crate::drawings(&all, Some("p99")).unwrap();
     let names: Vec<&str> = drawings.iter().map(|drawing| drawing.file_name.as_str()).collect();
     assert_eq!(names, ["latency-same-core", "latency-same-core-no-payload", "transfer-same-llc-64k"]);
@@ -156,7 +156,7 @@ fn what_has_one_size_or_none_is_drawn_side_by_side() {
         ]
     );
     let with_study = results_with_study();
-    let mut analysed = AnalysedResults::of(&with_study);
+    let mut analysed = AnalysedResults::from_results(&with_study);
     analysed.study.as_mut().unwrap().figures[0].series.clear();
     let with_study = crate::drawings(&[analysed], None).unwrap();
     assert_eq!(with_study, drawings, "a figure of a study without lines is no file");

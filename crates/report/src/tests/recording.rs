@@ -73,7 +73,7 @@ fn the_summary_fits_80_columns_and_says_what_it_cost() {
         [(1, "a"), (40, "postgres"), (3, "a-process-with-a-very-long-name-that-goes-on-and-on")]
     {
         let scenario = chain(count, text);
-        let shown = recording(&AnalysedScenario::of(&scenario), &Style::default());
+        let shown = recording(&AnalysedScenario::from_scenario(&scenario), &Style::default());
         assert!(shown.lines().all(|line| crate::words::width(line) <= 80), "{shown}");
         let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         let cost = "took 4.0% more time while it was recorded (1.0% less time to 9.0% more time)";
@@ -86,7 +86,7 @@ fn the_summary_fits_80_columns_and_says_what_it_cost() {
 #[test]
 fn the_summary_is_laid_out_so() {
     let scenario = chain(2, "node");
-    insta::assert_snapshot!(recording(&AnalysedScenario::of(&scenario), &Style::default()));
+    insta::assert_snapshot!(recording(&AnalysedScenario::from_scenario(&scenario), &Style::default()));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_program_that_took_several_times_the_time_is_not_said_to_have_changed_by_per
     let mut scenario = chain(1, "a");
     let recorded = scenario.recorded.as_mut().unwrap();
     (recorded.slowdown, recorded.slowdown_interval) = (Some(1.68), Some([1.5, 1.9]));
-    let shown = recording(&AnalysedScenario::of(&scenario), &Style::default());
+    let shown = recording(&AnalysedScenario::from_scenario(&scenario), &Style::default());
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     let says = "took 2.68 times the time while it was recorded (2.50 times the time to 2.90 times the time)";
     assert!(words.contains(says), "{shown}");
@@ -103,7 +103,7 @@ fn a_program_that_took_several_times_the_time_is_not_said_to_have_changed_by_per
 #[test]
 fn the_picture_has_every_process_and_every_flow() {
     let scenario = chain(5, "node");
-    let svg = recording_svg(&AnalysedScenario::of(&scenario));
+    let svg = recording_svg(&AnalysedScenario::from_scenario(&scenario));
     (0..=5).for_each(|at| assert!(svg.contains(&format!("\nnode-{at}\n</text>")), "{at}: {svg}"));
     assert_eq!(svg.matches("per s, size").count(), 5);
     assert!(svg.contains("not recorded"));
@@ -113,7 +113,7 @@ fn the_picture_has_every_process_and_every_flow() {
 fn no_text_becomes_markup() {
     for text in ["<script>alert(1)</script>", "\"><img src=x>", "a\u{202e}b", "{{body}}"] {
         let scenario = chain(2, text);
-        let analysed = AnalysedScenario::of(&scenario);
+        let analysed = AnalysedScenario::from_scenario(&scenario);
         for shown in [recording_svg(&analysed), recording_html(&analysed, &[text.to_owned()])] {
             assert!(
                 !shown.contains("<script") && !shown.contains("<img") && !shown.contains('\u{202e}'),

@@ -303,7 +303,7 @@ mod tests {
             reason: "carries no descriptors".to_owned(),
         };
         Recommendation {
-            need: Need::of(Pattern::RequestReply, Size(4096)),
+            need: Need::new(Pattern::RequestReply, Size(4096)),
             placement: "same-llc".to_owned(),
             ranked,
             told_apart: true,

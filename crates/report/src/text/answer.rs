@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 /// What is fastest: for each workload a heading with its places and what is to be said of each. Nothing where nothing competes.
 pub(crate) fn fastest(results: &AnalysedResults<'_>) -> Vec<(String, Vec<(String, String)>)> {
     let places = grouped(results.leaders.iter().filter(|leader| leader.has_rivals()).map(|leader| {
-        let common = Common::of(case(results, leader)).of_all_sizes();
+        let common = Common::from_case(case(results, leader)).of_all_sizes();
         (common, leader)
     }));
     let sentences = places.iter().map(|(common, leaders)| {

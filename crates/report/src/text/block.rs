@@ -97,7 +97,7 @@ pub(crate) struct Common {
 
 impl Common {
     /// Operations share one block whatever their size: each is a row of its own.
-    pub(crate) fn of(case: &Case) -> Self {
+    pub(crate) fn from_case(case: &Case) -> Self {
         Self {
             workload: case.workload,
             placement: case.placement,
@@ -208,7 +208,7 @@ impl Common {
 pub(crate) fn comparable<T>(items: &[T], case: impl Fn(&T) -> &Case) -> BTreeMap<Common, Vec<&T>> {
     let mut groups: BTreeMap<Common, Vec<&T>> = BTreeMap::new();
     for item in items {
-        groups.entry(Common::of(case(item))).or_default().push(item);
+        groups.entry(Common::from_case(case(item))).or_default().push(item);
     }
     groups
 }

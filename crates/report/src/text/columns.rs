@@ -63,7 +63,7 @@ impl Column {
 }
 
 /// The columns of `workload`.
-pub(crate) fn of(workload: Workload) -> &'static [Column] {
+pub(crate) fn shown_of(workload: Workload) -> &'static [Column] {
     match workload {
         Workload::Latency => LATENCY,
         Workload::Throughput => THROUGHPUT,
@@ -86,7 +86,7 @@ pub fn parse_metric(metric: &str) -> Result<String, Invalid> {
 
 /// The titles of all columns of numbers, each once.
 fn numbers() -> impl Iterator<Item = &'static str> {
-    let all = Workload::ALL.into_iter().flat_map(of).filter(|column| column.heading.unit.is_some());
+    let all = Workload::ALL.into_iter().flat_map(shown_of).filter(|column| column.heading.unit.is_some());
     let titles: BTreeSet<&str> = all.map(|column| column.heading.title).collect();
     titles.into_iter()
 }

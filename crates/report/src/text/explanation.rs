@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn an_explanation_is_laid_out_so() {
         let one = crate::explained::explanation("pipe", 64, 2_800.0);
-        let analysed = AnalysedExplanation::of(&one, crate::observed::call_name);
+        let analysed = AnalysedExplanation::from_explanation(&one, crate::observed::call_name);
         let text = explanations(&[analysed], &[], &Style::default());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);

@@ -274,7 +274,8 @@ mod tests {
     #[test]
     fn operations_have_no_server() {
         let mut one = crate::explained::explanation("pipe", 64, 2_800.0);
-        let tables = |of: &Explanation| tables(&AnalysedExplanation::of(of, crate::observed::call_name));
+        let tables =
+            |of: &Explanation| tables(&AnalysedExplanation::from_explanation(of, crate::observed::call_name));
         let with_server = |of: &Explanation| {
             tables(of).iter().filter(|grid| grid.columns.iter().any(|c| c == "server")).count()
         };

@@ -32,13 +32,13 @@ pub fn markdown(results: &AnalysedResults<'_>) -> String {
 
 /// What is fastest, a list for each workload, and what the values are worth; nothing where nothing competes.
 fn answer(results: &AnalysedResults<'_>) -> Vec<String> {
-    let told = |text: &str| plain(&text.replace(UNBROKEN, " "));
+    let escaped = |text: &str| plain(&text.replace(UNBROKEN, " "));
     let places = |(heading, places): &(String, Vec<(String, String)>)| {
-        let lines = places.iter().map(|(place, what)| format!("- {}: {}", told(place), told(what)));
-        [format!("**{}**", told(heading)), list(lines)]
+        let lines = places.iter().map(|(place, what)| format!("- {}: {}", escaped(place), escaped(what)));
+        [format!("**{}**", escaped(heading)), list(lines)]
     };
     let fastest: Vec<String> = fastest(results).iter().flat_map(places).collect();
-    let host: Vec<String> = of_host(results).iter().map(|text| told(text)).collect();
+    let host: Vec<String> = of_host(results).iter().map(|text| escaped(text)).collect();
     if fastest.is_empty() { fastest } else { [fastest, host].concat() }
 }
 

@@ -62,7 +62,10 @@ fn values(results: &AnalysedResults<'_>, style: &Style) -> Vec<String> {
     let marks = marks_of(results);
     let mut groups: BTreeMap<Common, Vec<Numbered<'_>>> = BTreeMap::new();
     for (at, analysed) in results.records.iter().enumerate().filter(|(_, analysed)| !analysed.record.floor) {
-        groups.entry(Common::of(&analysed.record.case).of_all_sizes()).or_default().push((at, analysed));
+        groups
+            .entry(Common::from_case(&analysed.record.case).of_all_sizes())
+            .or_default()
+            .push((at, analysed));
     }
     if results.results.header.settings.suite.is_some() {
         groups.values_mut().for_each(leave_out_instrument);
@@ -162,11 +165,12 @@ fn matrices(groups: &[Group<'_>], marks: &Marks, style: &Style) -> Vec<Matrix> {
     let workloads = groups.chunk_by(|(a, _), (b, _)| a.is_like(b));
     workloads
         .flat_map(|places| {
-            let together = Matrix::of(places, marks);
+            let together = Matrix::from_groups(places, marks);
             match places {
-                [_, _, ..] if !together.fits(style) => {
-                    places.iter().map(|place| Matrix::of(std::slice::from_ref(place), marks)).collect()
-                }
+                [_, _, ..] if !together.fits(style) => places
+                    .iter()
+                    .map(|place| Matrix::from_groups(std::slice::from_ref(place), marks))
+                    .collect(),
                 _ => vec![together],
             }
         })
@@ -175,9 +179,9 @@ fn matrices(groups: &[Group<'_>], marks: &Marks, style: &Style) -> Vec<Matrix> {
 
 impl Matrix {
     /// The matrix of `groups`, of which there is at least one, and which differ by their place alone.
-    fn of(groups: &[Group<'_>], marks: &Marks) -> Self {
+    fn from_groups(groups: &[Group<'_>], marks: &Marks) -> Self {
         let common = groups[0].0;
-        let column = &columns::of(common.workload)[0];
+        let column = &columns::shown_of(common.workload)[0];
         let unit = unit_of_rates(groups, column);
         let sizes = |cases: &[Numbered<'_>]| -> BTreeSet<Option<Size>> {
             cases.iter().map(|(_, case)| column_size(&case.record.case)).collect()
@@ -198,7 +202,7 @@ impl Matrix {
         let mut rows = grouped(cases.map(|case| (name(&case.1.record.case), *case)));
         sort_by_speed(&mut rows, &columns);
         let cells = |cases: &[Numbered<'_>]| -> Vec<Cell> {
-            columns.iter().map(|at| Cell::of(in_column(cases, at), column, unit, marks)).collect()
+            columns.iter().map(|at| Cell::new(in_column(cases, at), column, unit, marks)).collect()
         };
         let what = match unit {
             Some(unit) => format!("{} in {}", common.value_words(), unit.name()),
@@ -340,7 +344,7 @@ impl Matrix {
 fn unit_of_rates(groups: &[Group<'_>], column: &Column) -> Option<RateUnit> {
     let cases = groups.iter().flat_map(|(_, cases)| cases).filter_map(|(_, case)| case.trusted());
     let rates = cases.filter_map(|summary| column.number_of(summary).filter(|(kind, _)| *kind == Kind::Rate));
-    rates.map(|(_, rate)| rate.median).reduce(f64::max).map(RateUnit::of)
+    rates.map(|(_, rate)| rate.median).reduce(f64::max).map(RateUnit::for_most)
 }
 
 /// The columns of a mark with the blank after it.
@@ -410,7 +414,7 @@ fn sort_key(number: f64) -> u64 {
 }
 
 impl Cell {
-    fn of(numbered: Option<Numbered<'_>>, column: &Column, unit: Option<RateUnit>, marks: &Marks) -> Self {
+    fn new(numbered: Option<Numbered<'_>>, column: &Column, unit: Option<RateUnit>, marks: &Marks) -> Self {
         let Some((at, analysed)) = numbered else { return Self::words(NONE) };
         let shown = match (&analysed.record.outcome, analysed.trusted()) {
             (Outcome::Missed { .. }, _) | (_, None) => None,
@@ -471,12 +475,12 @@ fn numbers_needed(warning: &Warning) -> Option<String> {
 }
 
 /// What was told first, and of which mechanisms.
-fn examples(told: Vec<(String, Vec<String>)>) -> String {
+fn examples(numbers_of: Vec<(String, Vec<String>)>) -> String {
     /// The rest is told by the detailed form.
     const EXAMPLES: usize = 1;
     const MOST: usize = 3;
-    let more = if told.len() > EXAMPLES { "; --detail shows all" } else { "" };
-    let each = told.into_iter().take(EXAMPLES).map(|(numbers, names)| {
+    let more = if numbers_of.len() > EXAMPLES { "; --detail shows all" } else { "" };
+    let each = numbers_of.into_iter().take(EXAMPLES).map(|(numbers, names)| {
         let mut distinct: Vec<String> = Vec::new();
         names.into_iter().for_each(|name| {
             if !distinct.contains(&name) {
@@ -542,8 +546,8 @@ fn footnotes(analysed: &AnalysedResults<'_>, matrices: &[Matrix], style: &Style)
     });
     let note = |(mark, cases): (Mark, Vec<(Option<String>, String)>)| {
         let sign = mark.sign.map(String::from).unwrap_or_default();
-        let told = cases.into_iter().filter_map(|(told, name)| Some((told?, name)));
-        (sign, format!("{}: {}{}", mark.title, mark.meaning, examples(grouped(told))))
+        let numbered = cases.into_iter().filter_map(|(numbers, name)| Some((numbers?, name)));
+        (sign, format!("{}: {}{}", mark.title, mark.meaning, examples(grouped(numbered))))
     };
     let notes: Vec<(String, String)> = grouped(warnings).into_iter().map(note).collect();
     let lines = legend(matrices, style).into_iter().chain(labelled(&notes, style));

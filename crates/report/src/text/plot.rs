@@ -29,11 +29,11 @@ pub fn plot(results: &AnalysedResults<'_>, metric: Option<&str>, style: &Style) 
     metric.map(parse_metric).transpose()?;
     let style = &style.for_tables();
     let blocks = sheet(results).blocks;
-    let charts: Vec<Chart> = blocks.iter().filter_map(|block| Chart::of(block, metric)).collect();
+    let charts: Vec<Chart> = blocks.iter().filter_map(|block| Chart::from_block(block, metric)).collect();
     let names = charts.iter().flat_map(|chart| &chart.rows).map(|(name, _)| width(name)).max();
     let name_width = names.unwrap_or_default().min(LONGEST_NAME);
     let lines = charts.iter().flat_map(|chart| {
-        let axis = Axis::of(chart.rows.iter().map(|(_, number)| number), name_width, style);
+        let axis = Axis::spanning(chart.rows.iter().map(|(_, number)| number), name_width, style);
         section(&format!("{} of {}", chart.title, chart.heading), axis.chart(chart, name_width), style)
     });
     Ok(finish(&lines.collect::<Vec<_>>()))
@@ -48,8 +48,8 @@ struct Chart<'a> {
 }
 
 impl<'a> Chart<'a> {
-    fn of(block: &'a Block, metric: Option<&str>) -> Option<Self> {
-        let wanted = metric.unwrap_or(columns::of(block.common?.workload)[0].heading.title);
+    fn from_block(block: &'a Block, metric: Option<&str>) -> Option<Self> {
+        let wanted = metric.unwrap_or(columns::shown_of(block.common?.workload)[0].heading.title);
         let at = block.columns.iter().position(|column| column.title == wanted)?;
         let (title, unit) = (block.columns[at].title, block.columns[at].unit?);
         let number = |number: &Estimate| number.median > 0.0 && number.median.is_finite();
@@ -68,7 +68,7 @@ struct Axis {
 
 impl Axis {
     /// The axis that holds `numbers`, from one mark to another.
-    fn of<'a>(numbers: impl Iterator<Item = &'a Estimate>, name_width: usize, style: &Style) -> Self {
+    fn spanning<'a>(numbers: impl Iterator<Item = &'a Estimate>, name_width: usize, style: &Style) -> Self {
         let ends = numbers.flat_map(|number| {
             let (low, high) = number.interval.unwrap_or((number.median, number.median));
             [low, high, number.median]

@@ -74,7 +74,8 @@ fn block(common: Common, mut rows: Vec<&Numbered<'_>>) -> (Block, Option<Block>)
     rows.sort_by(|(_, a), (_, b)| fastest_first(a, b));
     let floor = floor_line(common, &rows);
     let below = floor.into_iter().chain(remarks(&rows)).collect();
-    let block = of_rows(common.heading(), common.rows_are(), columns::of(common.workload), &rows, below);
+    let block =
+        of_rows(common.heading(), common.rows_are(), columns::shown_of(common.workload), &rows, below);
     (Block { common: Some(common), ..block }, host_effects::block(common, &rows))
 }
 

@@ -16,7 +16,8 @@ fn open(browser: &mut Browser, all: &[Explanation]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let command = ["ipcmark", "explain", "pipe", "--html", "why.html"].map(str::to_owned);
     let path = directory.path().join("why.html");
-    let all: Vec<_> = all.iter().map(|one| AnalysedExplanation::of(one, observed::call_name)).collect();
+    let all: Vec<_> =
+        all.iter().map(|one| AnalysedExplanation::from_explanation(one, observed::call_name)).collect();
     fs::write(&path, explanation_html(&all, &[], &command)).unwrap();
     browser.open(&path);
     assert_clean(browser);

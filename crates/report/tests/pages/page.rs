@@ -21,7 +21,7 @@ struct Page {
 }
 
 impl Page {
-    fn of(all: &[AnalysedResults<'_>]) -> Self {
+    fn from_all(all: &[AnalysedResults<'_>]) -> Self {
         Self::starting_with(None, all)
     }
 
@@ -45,7 +45,7 @@ fn two_hosts() -> [Results; 2] {
 }
 
 fn with_study(results: &Results, study: EvaluatedStudy) -> AnalysedResults<'_> {
-    AnalysedResults { study: Some(study), ..AnalysedResults::of(results) }
+    AnalysedResults { study: Some(study), ..AnalysedResults::from_results(results) }
 }
 
 /// Draws every chart, as scrolling through the page would.
@@ -85,7 +85,7 @@ fn is_close(a: &Value, b: f64) -> bool {
 fn charts_draw_what_was_measured() {
     let Some(mut browser) = browser() else { return };
     let [results, _] = two_hosts();
-    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
+    open(&mut browser, &Page::from_all(&[AnalysedResults::from_results(&results)]));
 
     let drawn = traces(&mut browser, "by-size");
     let latency = |name: &str| {
@@ -124,7 +124,7 @@ fn charts_draw_what_was_measured() {
 fn the_map_is_coloured_within_each_column() {
     let Some(mut browser) = browser() else { return };
     let [results, _] = two_hosts();
-    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
+    open(&mut browser, &Page::from_all(&[AnalysedResults::from_results(&results)]));
     let drawn = browser.evaluate(
         "(({ z, zmin, zmax, y, x }) => ({ z, zmin, zmax, y, x, reversed: byId('heat').data[0].reversescale ?? false }))(byId('heat').data[0])",
     );
@@ -156,7 +156,7 @@ fn the_map_is_coloured_within_each_column() {
 fn the_speed_of_the_host_is_drawn_and_each_case_has_its_slices() {
     let Some(mut browser) = browser() else { return };
     let results = fixture::on_a_shared_host(1.4);
-    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
+    open(&mut browser, &Page::from_all(&[AnalysedResults::from_results(&results)]));
     let drawn = "Promise.all([...document.querySelectorAll('#speed img')].map((i) => i.decode().then(() => i.naturalWidth > 0)))";
     assert_eq!(browser.evaluate(drawn), json!([true]));
     browser.evaluate("document.querySelectorAll('#speed details').forEach((d) => { d.open = true; })");
@@ -176,7 +176,7 @@ fn the_speed_of_the_host_is_drawn_and_each_case_has_its_slices() {
 fn axes_are_marked_as_far_as_intervals_reach() {
     let Some(mut browser) = browser() else { return };
     let [results, _] = two_hosts();
-    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
+    open(&mut browser, &Page::from_all(&[AnalysedResults::from_results(&results)]));
     let ends = "ends({ y: [15, 20], error_y: { array: [1, 13], arrayminus: [0.5, 5] } }, 'y')";
     assert_eq!(browser.evaluate(ends), json!([15, 16, 14.5, 20, 33, 15]));
     let reach = format!("const all = {ends}.map((us) => us * 1e-6)");
@@ -194,10 +194,12 @@ fn axes_are_marked_as_far_as_intervals_reach() {
 fn every_number_of_the_page_stands_in_the_terminal_table() {
     let Some(mut browser) = browser() else { return };
     let results = fixture::results();
-    open(&mut browser, &Page::of(&[AnalysedResults::of(&results)]));
+    open(&mut browser, &Page::from_all(&[AnalysedResults::from_results(&results)]));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let terminal =
-        words(&table(&AnalysedResults::of(&results), &Style { width: 200, color: false, detail: true }));
+    let terminal = words(&table(
+        &AnalysedResults::from_results(&results),
+        &Style { width: 200, color: false, detail: true },
+    ));
     let cells = browser.evaluate("rows.flatMap((row) => row.c).filter(Boolean)");
     for cell in cells.as_array().unwrap() {
         assert!(terminal.contains(cell.as_str().unwrap()), "{cell} is not in the table");
@@ -219,7 +221,7 @@ fn charts_start_with_the_metric_that_was_asked_for() {
     let [results, _] = two_hosts();
     let chosen = "[chosen.workload, chosen.metric, byId('metric').value]";
     for (metric, workload) in [("p99", "latency"), ("rate", "throughput")] {
-        open(&mut browser, &Page::starting_with(Some(metric), &[AnalysedResults::of(&results)]));
+        open(&mut browser, &Page::starting_with(Some(metric), &[AnalysedResults::from_results(&results)]));
         assert_eq!(browser.evaluate(chosen), json!([workload, metric, metric]));
     }
     // What is chosen then is the reader's affair.
@@ -232,7 +234,13 @@ fn charts_start_with_the_metric_that_was_asked_for() {
 fn controls_do_what_they_say() {
     let Some(mut browser) = browser() else { return };
     let hosts = two_hosts();
-    open(&mut browser, &Page::of(&[AnalysedResults::of(&hosts[0]), AnalysedResults::of(&hosts[1])]));
+    open(
+        &mut browser,
+        &Page::from_all(&[
+            AnalysedResults::from_results(&hosts[0]),
+            AnalysedResults::from_results(&hosts[1]),
+        ]),
+    );
     let lines = |browser: &mut Browser| traces(browser, "by-size").len();
     let both = lines(&mut browser);
     choose(&mut browser, "host", "0");
@@ -299,7 +307,7 @@ const PICTURES: &str =
 fn a_study_is_drawn_as_it_says_below_what_was_measured() {
     let Some(mut browser) = browser() else { return };
     let (results, study) = (fixture::results(), study::study());
-    open(&mut browser, &Page::of(&[with_study(&results, study.clone())]));
+    open(&mut browser, &Page::from_all(&[with_study(&results, study.clone())]));
     // The ranked dots stand above what the study concluded.
     choose(&mut browser, "workload", "throughput");
     let order = "(() => { const dots = byId('compared').getBoundingClientRect(); \
@@ -415,7 +423,7 @@ fn nothing_in_a_results_file_becomes_markup() {
     for text in HOSTILE {
         let (results, study) = (hostile(text), study::hostile_study(text));
         let analysed = with_study(&results, study);
-        open(&mut browser, &Page::of(&[analysed.clone(), analysed]));
+        open(&mut browser, &Page::from_all(&[analysed.clone(), analysed]));
         browser.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
         // The library shows what is under the pointer through its own markup.
         for chart in ["study-0-0", "by-size", "heat", "frontier"] {
@@ -447,7 +455,7 @@ fn nothing_in_a_results_file_becomes_markup() {
 fn the_page_fits_a_phone_and_paper() {
     let Some(mut browser) = browser() else { return };
     let (hosts, study) = (two_hosts(), study::study());
-    let page = Page::of(&[with_study(&hosts[0], study), AnalysedResults::of(&hosts[1])]);
+    let page = Page::from_all(&[with_study(&hosts[0], study), AnalysedResults::from_results(&hosts[1])]);
     // `cargo xtask release` tries every combination.
     let is_release = std::env::var_os("IPCMARK_EVERY_PAGE").is_some();
     for (name, width, mobile, scheme, is_always) in [
@@ -482,7 +490,7 @@ fn without_scripts_the_page_says_its_answer_once_and_fits() {
     let Some(mut browser) = browser() else { return };
     let (hosts, study) = (two_hosts(), study::study());
     let claim = study.conclusions[0].claim.clone();
-    let page = Page::of(&[with_study(&hosts[0], study), AnalysedResults::of(&hosts[1])]);
+    let page = Page::from_all(&[with_study(&hosts[0], study), AnalysedResults::from_results(&hosts[1])]);
     browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
     for (width, mobile) in [(1280, false), (390, true)] {
         browser.show_as(width, 900, mobile, "light");

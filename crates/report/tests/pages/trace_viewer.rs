@@ -49,7 +49,8 @@ fn viewer() -> Option<Browser> {
 /// What the viewer knows of the trace of the iterations made by hand, which are in `observed`.
 fn imported(browser: &mut Browser) -> Value {
     let observation = observed::observation();
-    let timeline = AnalysedTimeline::of(&observation, "pipe, latency, 64".to_owned(), observed::call_name);
+    let timeline =
+        AnalysedTimeline::from_observation(&observation, "pipe, latency, 64".to_owned(), observed::call_name);
     let trace = report::trace(&timeline);
     browser.evaluate(&IMPORT.replace("TRACE", &json!(trace).to_string()))
 }

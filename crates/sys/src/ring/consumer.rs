@@ -1,6 +1,6 @@
 //! Receiving: by a copy, or by peek and release in place. Trusts nothing of what the peer wrote.
 
-use super::atomic::{Ordering, relax};
+use super::atomic::{Ordering, UNDER_LOOM, relax};
 use super::layout::{
     HEADER_BYTES, IN_MAILBOX_AREA, LENGTH, LINE_BYTES, MAILBOX, MAILBOX_BYTES, ON_NEXT_LINE, PASSES_TOKEN,
     SEQUENCE_SHIFT, SLOT_BYTES,
@@ -213,7 +213,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         const SEVERAL: u64 = 16;
         const POLLS: u32 = 8;
         const PAUSES_PER_POLL: u32 = 32;
-        if W::SLEEPS || cfg!(loom) || self.incoming.slots - self.incoming.slots_at_wait < SEVERAL {
+        if W::SLEEPS || UNDER_LOOM || self.incoming.slots - self.incoming.slots_at_wait < SEVERAL {
             return;
         }
         let slot = self.incoming.lane.slots + self.slot_offset(self.incoming.slots + Self::LEAD - 1);

@@ -7,6 +7,7 @@
 //!
 //! What is there twice is there once for each direction, or for each side.
 
+use super::atomic::UNDER_LOOM;
 use crate::side::MemorySide;
 
 /// The unit in which caches exchange memory.
@@ -21,7 +22,7 @@ pub(super) const HEADER_BYTES: usize = 8;
 pub(super) const SLOT_BYTES: usize = LINE_BYTES - HEADER_BYTES;
 /// The longest message that goes through the mailbox slot. With two lines loom sees a message of more than one. A longer
 /// one is sent in several pieces, so that both endpoints copy at the same time.
-pub(super) const MAILBOX_BYTES: usize = if cfg!(loom) { 2 * LINE_BYTES - HEADER_BYTES } else { 8 << 10 };
+pub(super) const MAILBOX_BYTES: usize = if UNDER_LOOM { 2 * LINE_BYTES - HEADER_BYTES } else { 8 << 10 };
 /// The longest message that lies right behind the mailbox slot's header. A longer one begins on the next line: copies from
 /// and to whole lines are faster, measured by a twentieth for 4 KiB, and by a tenth where it is read in place.
 pub(super) const LONGEST_BESIDE_HEADER: usize = 2 * LINE_BYTES - HEADER_BYTES;
@@ -148,7 +149,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// The lane on which `side` sends.
-    pub(super) fn of(side: MemorySide, geometry: &RingGeometry) -> Self {
+    pub(super) fn new(side: MemorySide, geometry: &RingGeometry) -> Self {
         let direction = side.index();
         let control = CONTROL + direction * CONTROL_BYTES;
         Self {

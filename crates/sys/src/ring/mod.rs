@@ -30,25 +30,22 @@
 //! # Files
 //!
 //! `layout` says where everything lies, `protocol` who writes what when, with `producer` and `consumer` for the two
-//! directions. `mapping` is the real shared memory. `loom` checks the protocol in every interleaving.
+//! directions. `mapping` is the real shared memory. `under_loom` checks the protocol in every interleaving.
 
 mod atomic;
 mod consumer;
-#[cfg(not(loom))]
 mod endpoint;
 mod layout;
-#[cfg(all(test, loom))]
-mod loom;
-#[cfg(not(loom))]
 mod mapping;
 mod memory;
 mod producer;
 mod protocol;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;
+#[cfg(all(test, not(miri)))]
+mod under_loom;
 mod wait;
 
-#[cfg(not(loom))]
 pub use endpoint::RingEndpoint;
 pub use layout::RingGeometry;
 pub use wait::{FutexWait, SpinWait, WaitStrategy};

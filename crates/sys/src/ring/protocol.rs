@@ -16,7 +16,7 @@
 //!   checks the flag. Both fences are `SeqCst`, so that one of the two sees the other and no wake-up is lost. A
 //!   spinning pair has neither flag nor fence on its path.
 
-use super::atomic::{Ordering, fence, relax};
+use super::atomic::{Ordering, UNDER_LOOM, fence, relax};
 use super::layout::{
     APART_BYTES, CLAIMS, CLOSED, HEADER_BYTES, LINE_BYTES, Lane, RingGeometry, first_header,
 };
@@ -131,7 +131,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
         }
         Some(Self {
             outgoing: Outgoing {
-                lane: Lane::of(side, &geometry),
+                lane: Lane::new(side, &geometry),
                 header: first_header(side),
                 slots: 0,
                 slots_limit: SLOTS as u64,
@@ -142,7 +142,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
                 is_awaited: false,
             },
             incoming: Incoming {
-                lane: Lane::of(side.peer(), &geometry),
+                lane: Lane::new(side.peer(), &geometry),
                 header: first_header(side.peer()),
                 slots: 0,
                 slots_published: 0,
@@ -170,7 +170,7 @@ impl<M: Memory, W: WaitStrategy, const SLOTS: usize> Engine<M, W, SLOTS> {
     #[inline(always)]
     fn wait_spinning<T>(&self, ready: impl Fn(&Self) -> Option<T>) -> Result<T, Errno> {
         // The check for a closed peer is rare, because closing is not on the path of any message.
-        const POLLS_PER_CHECK: u32 = if cfg!(loom) { 1 } else { 1024 };
+        const POLLS_PER_CHECK: u32 = if UNDER_LOOM { 1 } else { 1024 };
         loop {
             for _ in 0..POLLS_PER_CHECK {
                 if let Some(found) = ready(self) {

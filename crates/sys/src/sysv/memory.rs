@@ -39,14 +39,14 @@ pub(crate) fn remove_memory(key: SysvKey, since_s: i64) -> Result<(), Errno> {
     segment.remove()
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
 
     #[test]
     fn a_segment_without_a_name_lives_until_everybody_has_detached_it() {
-        let key = SysvKey::of((std::process::id(), "a segment"));
+        let key = SysvKey::hashed((std::process::id(), "a segment"));
         let client = create_memory(key, 10_000).unwrap();
         assert!(create_memory(key, 10_000).is_err(), "a segment was made twice");
         assert!(open_memory(key, 100_000).is_err(), "a smaller segment was attach");

@@ -109,13 +109,13 @@ pub(crate) fn remove_queue(key: SysvKey, since_s: i64) -> Result<(), Errno> {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 
     #[test]
     fn the_removal_of_a_queue_is_reported_as_a_closed_peer() {
-        let key = SysvKey::of((std::process::id(), "a queue"));
+        let key = SysvKey::hashed((std::process::id(), "a queue"));
         let mut client = SysvMessageQueue::create(key, 8).unwrap();
         let mut server = SysvMessageQueue::open(key, 8).unwrap();
         assert_eq!(client.send(b"12345678"), Ok(8));
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_queue_has_the_capacity_that_it_reports() {
-        let key = SysvKey::of((std::process::id(), "a small queue"));
+        let key = SysvKey::hashed((std::process::id(), "a small queue"));
         let mut queue = SysvMessageQueue::create(key, 8).unwrap();
         assert_eq!(Some(queue.set_capacity(None).unwrap()), crate::sysctl::number("kernel/msgmnb"));
         assert_eq!(queue.set_capacity(Some(16)).unwrap(), 16);

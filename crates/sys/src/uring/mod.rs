@@ -11,7 +11,7 @@ mod provided;
 mod queues;
 mod registered;
 mod stream;
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(miri)))]
 mod tests;
 mod zero_copy;
 

@@ -99,7 +99,7 @@ impl Trial for ByHandTrial {
         };
         let sample = self.iterate(iterations.max(1))?;
         self.iteration_ns = Some(sample.iteration_ns());
-        Ok(SliceReport::of(sample))
+        Ok(SliceReport::from_sample(sample))
     }
 
     fn traced_slice(
@@ -146,7 +146,7 @@ impl ByHandTrial {
             if self.workload == Workload::Throughput { server.elapsed_ns } else { client.elapsed_ns };
         let speed = client.speed.map(|client| SpeedReadings { client, server: server.speed, pair: None });
         let (used, used_by_server) = (Usage::default(), Some(Usage::default()));
-        Ok(Sample { speed, ..Sample::of(iterations, elapsed_ns, used, used_by_server) })
+        Ok(Sample { speed, ..Sample::new(iterations, elapsed_ns, used, used_by_server) })
     }
 
     /// How many messages of a stream come before those that are timed: from a quarter to three quarters of them, spread evenly

@@ -34,7 +34,7 @@ pub(super) struct Play {
 
 impl Play {
     /// One in which nothing is wrong.
-    pub(super) fn of(stream: &'static str, role: EndpointRole, workload: Workload) -> Self {
+    pub(super) fn new(stream: &'static str, role: EndpointRole, workload: Workload) -> Self {
         // A stream is timed by what no buffer holds.
         let size_bytes = if workload == Workload::Throughput { LARGE.0 } else { SIZE.0 };
         Self { stream, role, workload, size_bytes, strangers: false, mistake: None, is_timed: true }

@@ -21,8 +21,8 @@ fn error(answer: &str, blame: Blame) -> EndpointError {
 }
 
 fn report() -> EndpointMessage {
-    let sample = Sample::of(5, 100.0, Usage::default(), None);
-    let report = SliceReport::of(sample);
+    let sample = Sample::new(5, 100.0, Usage::default(), None);
+    let report = SliceReport::from_sample(sample);
     EndpointMessage::Slice(Box::new(report))
 }
 
@@ -97,8 +97,8 @@ fn an_endpoint_that_promises_and_is_silent_is_not_waited_for_without_end() {
 fn a_slice_is_believed_as_far_as_the_clock_of_this_side_bears_it_out() {
     let within = Duration::from_millis(10);
     let believed = |iterations, elapsed_ns| {
-        let sample = Sample::of(iterations, elapsed_ns, Usage::default(), None);
-        believable(&SliceReport::of(sample), within).map_err(|error| error.to_string())
+        let sample = Sample::new(iterations, elapsed_ns, Usage::default(), None);
+        believable(&SliceReport::from_sample(sample), within).map_err(|error| error.to_string())
     };
     assert_eq!((believed(1000, 5e6), believed(1, 1e7)), (Ok(()), Ok(())));
     let refused = believed(20, 1.0).unwrap_err();

@@ -13,7 +13,7 @@ const STEADY: f64 = 0.8;
 const MOSTLY_SLOW: f64 = 0.5;
 
 pub(super) fn speed(here: &Here<'_>) -> Option<Finding> {
-    let mut speeds: Vec<Speed> = here.readings.iter().filter_map(Speed::of).collect();
+    let mut speeds: Vec<Speed> = here.readings.iter().filter_map(Speed::from_readings).collect();
     speeds.sort_by(|a, b| a.full_share.total_cmp(&b.full_share));
     let worst = speeds.first()?;
     let severity = match worst.full_share {
@@ -58,7 +58,7 @@ struct Speed {
 }
 
 impl Speed {
-    fn of(one: &CpuReadings) -> Option<Self> {
+    fn from_readings(one: &CpuReadings) -> Option<Self> {
         let mut readings_ns = one.readings_ns.clone();
         if readings_ns.len() < LEAST_READINGS {
             return None;

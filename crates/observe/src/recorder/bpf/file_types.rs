@@ -79,7 +79,7 @@ impl FileTypes {
     ];
 
     /// As `btf` has them; `None` if one is not there.
-    pub(super) fn of(btf: &Btf) -> Option<Self> {
+    pub(super) fn from_btf(btf: &Btf) -> Option<Self> {
         let at = |structure, member| btf.member(structure, member);
         let common = at("sock", "__sk_common")?;
         let of_common = |member| at("sock_common", member).map(|place| common + place);

@@ -114,7 +114,7 @@ impl KernelTypes {
                 .ok_or_else(|| unknown("the switches of a thread"))?,
             call: btf.number_of_call().ok_or_else(|| unknown("the number of a call"))?,
             arguments: btf.arguments_of_call().ok_or_else(|| unknown("the arguments of a call"))?,
-            files: FileTypes::of(&btf).ok_or_else(|| unknown("files, pipes and sockets"))?,
+            files: FileTypes::from_btf(&btf).ok_or_else(|| unknown("files, pipes and sockets"))?,
             btf,
         })
     }

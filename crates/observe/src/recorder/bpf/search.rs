@@ -49,7 +49,7 @@ pub(in super::super) struct FoundFile {
 /// Who has the files `wanted` open.
 pub(in super::super) fn who_has(wanted: &BTreeSet<Inode>) -> Result<Vec<FoundFile>, Failure> {
     let btf = Btf::read(FileTypes::STRUCTURES)?;
-    let types = FileTypes::of(&btf).ok_or_else(|| unknown("files, pipes and sockets"))?;
+    let types = FileTypes::from_btf(&btf).ok_or_else(|| unknown("files, pipes and sockets"))?;
     let pid = btf.member("task_struct", "pid").ok_or_else(|| unknown("the number of a thread"))?;
     let iterator = btf.iterator("task").ok_or_else(|| unknown("how it goes through threads"))?;
     let entries = u32::try_from(wanted.len()).unwrap_or(u32::MAX).max(1);
@@ -61,7 +61,7 @@ pub(in super::super) fn who_has(wanted: &BTreeSet<Inode>) -> Result<Vec<FoundFil
     let mut ring = BpfRing::create(RING_BYTES)?;
     let searching = Search { code: Assembler::default(), inodes: &inodes, places: &places, ring: &ring };
     let program = searching.program(&types, pid);
-    let iterator = BpfIterator::of(&BpfProgram::load_iterator("search", &program, iterator)?)?;
+    let iterator = BpfIterator::from_program(&BpfProgram::load_iterator("search", &program, iterator)?)?;
     let mut found = Vec::new();
     for first in (0..MOST_DESCRIPTORS).step_by(AT_ONCE as usize) {
         places.set(&FIRST.to_ne_bytes(), &i64::from(first).to_ne_bytes())?;

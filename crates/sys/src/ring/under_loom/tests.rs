@@ -1,6 +1,4 @@
-//! Every interleaving of the real protocol, over memory in which loom looks for races on every byte.
-//!
-//! `RUSTFLAGS="--cfg loom" cargo test -p sys --release --lib ring`
+//! Every interleaving of the protocol, over memory in which loom looks for races on every byte.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -37,7 +35,7 @@ impl Cells {
             (0..geometry.mailbox_area_bytes() / LINE_BYTES).map(|at| line(geometry.mailbox_area_at()) + at),
         );
         for side in [MemorySide::Client, MemorySide::Server] {
-            let lane = Lane::of(side, geometry);
+            let lane = Lane::new(side, geometry);
             numbers.extend([lane.consumer_cursor, lane.consumer_asleep, lane.producer_asleep].map(line));
             numbers.extend((0..geometry.slots).map(|slot| line(lane.slots) + slot));
             numbers.extend((0..geometry.bulk_bytes / LINE_BYTES).map(|bulk| line(lane.bulk) + bulk));
@@ -277,46 +275,48 @@ fn round_trips_of_pieces<W: Both, const SLOTS: usize>(piece_lines: usize, sizes:
     });
 }
 
+/// Slow: loom tries every interleaving.
 #[test]
-fn ring_of_slots_over_laps() {
+fn of_slots_over_laps() {
     // The first goes through the mailbox slot; then two laps and a half.
     stream::<SpinWait, 2>(&[1, 2, 3, 56, 1, 2]);
 }
 
+/// Slow: loom tries every interleaving.
 #[test]
-fn ring_of_bulk_over_laps() {
+fn of_bulk_over_laps() {
     // The rest of 64 bytes goes through slots.
     stream::<SpinWait, 8>(&[320]);
 }
 
 #[test]
-fn ring_mixes_slots_and_bulk() {
+fn mixes_slots_and_bulk() {
     stream::<SpinWait, 2>(&[1, 130, 1]);
 }
 
 #[test]
-fn ring_mailbox_slot_in_round_trips() {
+fn mailbox_slot_in_round_trips() {
     round_trips::<SpinWait, 2>(&[1, 2, 3]);
 }
 
 #[test]
-fn ring_mailbox_slot_of_two_lines() {
+fn mailbox_slot_of_two_lines() {
     round_trips::<SpinWait, 2>(&[1, 100]);
 }
 
 #[test]
-fn ring_mailbox_area_in_round_trips() {
+fn mailbox_area_in_round_trips() {
     // Two pieces of two lines each, which fill it; then one piece, whose rest goes through the mailbox slot.
     round_trips_of_pieces::<SpinWait, 2>(2, &[256, 130]);
 }
 
 #[test]
-fn ring_wakes_sleepers_of_the_mailbox_area() {
+fn wakes_sleepers_of_the_mailbox_area() {
     round_trips_of_pieces::<FutexWait, 2>(2, &[256]);
 }
 
 #[test]
-fn ring_passes_the_token_with_bulk() {
+fn passes_the_token_with_bulk() {
     round_trips::<SpinWait, 2>(&[130, 1]);
 }
 
@@ -356,47 +356,48 @@ fn stream_in_place<const SLOTS: usize>(sizes: &'static [usize]) {
 }
 
 #[test]
-fn ring_in_place_through_slots() {
+fn in_place_through_slots() {
     stream_in_place::<2>(&[1, 2, 3, 56, 1]);
 }
 
+/// Slow: loom tries every interleaving.
 #[test]
-fn ring_in_place_through_bulk() {
+fn in_place_through_bulk() {
     stream_in_place::<8>(&[320]);
 }
 
 #[test]
-fn ring_wakes_sleepers_of_slots() {
+fn wakes_sleepers_of_slots() {
     stream::<FutexWait, 2>(&[1, 2, 3, 4]);
 }
 
 #[test]
-fn ring_wakes_sleepers_of_bulk() {
+fn wakes_sleepers_of_bulk() {
     stream::<FutexWait, 8>(&[256]);
 }
 
 #[test]
-fn ring_wakes_sleepers_in_round_trips() {
+fn wakes_sleepers_in_round_trips() {
     round_trips::<FutexWait, 2>(&[1, 2]);
 }
 
 #[test]
-fn ring_wakes_who_counts_wake_ups() {
+fn wakes_who_counts_wake_ups() {
     stream::<Counting, 2>(&[1, 2, 3]);
 }
 
 #[test]
-fn ring_wakes_who_counts_wake_ups_in_round_trips() {
+fn wakes_who_counts_wake_ups_in_round_trips() {
     round_trips::<Counting, 2>(&[1, 2]);
 }
 
 #[test]
-fn ring_that_closes_wakes_the_consumer() {
+fn that_closes_wakes_the_consumer() {
     closing_wakes::<FutexWait>();
 }
 
 #[test]
-fn ring_that_closes_wakes_who_counts_wake_ups() {
+fn that_closes_wakes_who_counts_wake_ups() {
     closing_wakes::<Counting>();
 }
 
