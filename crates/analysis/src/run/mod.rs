@@ -10,6 +10,8 @@ mod fit;
 mod slices;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wandering_tests;
 
 use self::drift::window_of;
 use self::fit::{GROUP_WORTH, GroupFit, READINGS, Slice, fit};
