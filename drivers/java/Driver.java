@@ -45,7 +45,7 @@ public class Driver extends Endpoint {
         private final ReadableByteChannel source;
         private final WritableByteChannel sink;
         private final ByteBuffer incoming;
-        private final ByteBuffer outgoing;
+        protected final ByteBuffer outgoing;
 
         Streamed(ReadableByteChannel source, WritableByteChannel sink, int size) {
             this.source = source;
@@ -87,22 +87,20 @@ public class Driver extends Endpoint {
     private static final class Coded extends Streamed {
         private static final int HEAD = 4;
         private final Codec codec;
-        private final ByteBuffer message;
-        /** A message, or the bytes of an object; more than those is no object of that size in any codec. */
+        /** The length, or the bytes of an object; more than those is no object of that size in any codec. */
         private final ByteBuffer frame;
 
         Coded(Codec codec, ReadableByteChannel source, WritableByteChannel sink, int size) {
-            super(source, sink, 0);
+            super(source, sink, size);
             this.codec = codec;
-            message = room(size);
             frame = room(2 * size + 1024);
         }
 
         @Override
         protected void send(long number, int size) throws IOException {
-            make(message, number, size);
+            make(outgoing, number, size);
             byte[] data = new byte[size];
-            message.get(0, data);
+            outgoing.get(0, data);
             byte[] body = codec.encode(data);
             frame.clear().putInt(body.length).put(body).flip();
             write(frame);

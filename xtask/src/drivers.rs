@@ -30,7 +30,7 @@ const CHECKS: [Check; 6] = [
         "drivers in Java",
         "javac",
         // CodedDriver needs jars: it is compiled where the driver is built.
-        "javac -Xlint:all -Werror -d \"$1\" java/[DET]*.java",
+        "javac -Xlint:all -Werror -d \"$1\" java/Datagrams.java java/Driver.java java/Endpoint.java java/Template.java",
     ),
     (
         "drivers in Node",

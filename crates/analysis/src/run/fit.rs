@@ -82,9 +82,8 @@ pub(super) struct GroupFit {
     pub(super) effects: Vec<Effect>,
     /// The covariance of the group's slopes.
     slopes: Slopes,
-    /// The variance of what moves all cases together, and the windows in which it was found, less one.
-    pub(super) drift: f64,
-    pub(super) spare_windows: f64,
+    /// What moves all cases together.
+    pub(super) drift: Drift,
 }
 
 impl GroupFit {
@@ -189,8 +188,7 @@ pub(super) fn fit(cases: &[Vec<Slice>]) -> GroupFit {
     }
     solve(&mut cases, &mut group, |case| vec![of_slices; case.slices.len()]);
     let effects = cases.iter().zip(levels).map(|(case, own)| case.effect(&group, own)).collect();
-    let Drift { variance: drift, spare_windows, .. } = group.drift;
-    GroupFit { effects, slopes: group.covariance, drift, spare_windows }
+    GroupFit { effects, slopes: group.covariance, drift: group.drift }
 }
 
 /// The effects of cases and the slopes of the group, given weights and variances.

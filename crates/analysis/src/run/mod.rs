@@ -168,8 +168,9 @@ impl Group {
         });
         let degrees = MeanError::of_sum(own).degrees;
         // Less would be no interval at all, where the trials know one.
-        let of_windows = self.fit.spare_windows.max(LEAST_DEGREES);
-        let moves = MeanError { mean: 0.0, variance: moved * moved * self.fit.drift, degrees: of_windows };
+        let of_windows = self.fit.drift.spare_windows.max(LEAST_DEGREES);
+        let moves =
+            MeanError { mean: 0.0, variance: moved * moved * self.fit.drift.variance, degrees: of_windows };
         MeanError::of_sum([MeanError { mean, variance, degrees }, moves])
     }
 }
